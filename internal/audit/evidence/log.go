@@ -13,7 +13,7 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 )
 
-// Options say how checkpoints of a log are made.
+// Options configure the checkpoints of a log.
 type Options struct {
 	// Dir is the log. Checkpoints are kept in it, which helps those who copy the log and proves little: see Sinks.
 	Dir string
@@ -110,7 +110,7 @@ func Open(ctx context.Context, o Options) (*Log, error) {
 		return nil, fmt.Errorf("audit evidence: %w", err)
 	}
 	if notes.strange > 0 {
-		o.OnFault(fmt.Errorf("%w: %d places in %s look like checkpoints and are not, and a verification names the first", ErrCheckpointsStrange, notes.strange, notes.path))
+		o.OnFault(fmt.Errorf("%w: %d entries of %s look like checkpoints and are not; a verification names the first", ErrCheckpointsStrange, notes.strange, notes.path))
 	}
 	last, err := knownOf(o.Dir, raw, o.States, keysOfAll(o.Keys))
 	if err == nil && last.Size > 0 && last.Origin != o.Keys[0].name {
@@ -122,7 +122,7 @@ func Open(ctx context.Context, o Options) (*Log, error) {
 		l.tree, l.start, l.removed = found.tree, found.start, found.removed
 	}
 	if err == nil && last.lacks {
-		o.OnFault(fmt.Errorf("%w: the key has signed %d records, and the last checkpoint there is of %d", ErrCheckpointsGone, last.Size, sizeOf(raw)))
+		o.OnFault(fmt.Errorf("%w: the key has signed %d records, and the last checkpoint there covers %d", ErrCheckpointsGone, last.Size, sizeOf(raw)))
 		err = l.notes.append(last.raw, o.Now())
 	}
 	if err != nil {
@@ -149,7 +149,7 @@ func Open(ctx context.Context, o Options) (*Log, error) {
 	return l, nil
 }
 
-// Removed is the last record that, when the log was opened, a signed LogPrune record said was removed.
+// Removed is the number of the last record that a signed LogPrune record named as removed when the log was opened.
 func (l *Log) Removed() uint64 { return l.removed }
 
 // Append adds the leaf hash of a record that is durable.
@@ -167,7 +167,7 @@ func (l *Log) Root() (size uint64, root [32]byte, err error) {
 	return l.tree.end, l.tree.root(), nil
 }
 
-// Checkpoint signs the tree as it is, keeps the checkpoint, and gives copies to the sinks, for which it does not wait.
+// Checkpoint signs the current tree, stores the checkpoint, and gives copies to the sinks without waiting for them.
 func (l *Log) Checkpoint(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("audit checkpoint: %w", err)
@@ -232,7 +232,7 @@ func (l *Log) prove(ctx context.Context, old uint64, head Head) (tlog.TreeProof,
 	return proveGrowth(g.before, g.after)
 }
 
-// Close makes a last checkpoint, lets the sinks take it until ctx is done, and ends. The log must take no more records.
+// Close makes a last checkpoint and waits until the sinks have taken it or ctx is done. No records may be appended any more.
 func (l *Log) Close(ctx context.Context) error {
 	l.signing.Lock()
 	defer l.signing.Unlock()
@@ -247,7 +247,7 @@ func (l *Log) Close(ctx context.Context) error {
 	for _, c := range l.workers {
 		select {
 		case <-c.done:
-		case <-ctx.Done(): // a sink that heeds its own context ends too; one that does not is left behind
+		case <-ctx.Done(): // a sink that observes its context ends too; one that does not is abandoned
 			l.stop()
 		}
 	}
@@ -255,7 +255,7 @@ func (l *Log) Close(ctx context.Context) error {
 	return errors.Join(err, l.spare.drop(), l.notes.close(), l.states.close())
 }
 
-// sizeOf is how many records a checkpoint says it is of, 0 without one.
+// sizeOf is the number of records in a checkpoint, 0 without one.
 func sizeOf(raw []byte) uint64 {
 	h, err := Inspect(raw)
 	if err != nil {
@@ -331,7 +331,7 @@ func (l *Log) keepStart() error {
 	return nil
 }
 
-// Sinks counts what became of copies.
+// Sinks returns the statistics of each sink.
 func (l *Log) Sinks() []SinkStats {
 	out := make([]SinkStats, 0, len(l.workers))
 	for _, c := range l.workers {

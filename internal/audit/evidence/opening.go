@@ -10,7 +10,7 @@ import (
 	"github.com/pipeguard/pipeguard/internal/audit/segment"
 )
 
-// opening is what a segment says first: how the log stood when it was begun.
+// opening is the first record of a segment: the state of the log when the segment was begun.
 type opening struct {
 	segment.Link
 	Path     string
@@ -52,7 +52,7 @@ func look(s segment.Entry, isWriter bool) (opening, error) {
 	}
 	o.Opens = r.Seq == s.First
 	if r.stage == string(audit.StageLogOpen) {
-		o.declared, _ = r.logOf() // what cannot be read declares nothing, and will not fit
+		o.declared, _ = r.logOf() // a field that cannot be read declares nothing, and the walk will find the fault
 		o.Void = o.declared.Void
 	}
 	return o, nil
@@ -111,13 +111,13 @@ func (o opening) follows(before opening, bytes, behind int64) error {
 	d := o.declared
 	switch {
 	case d.PreviousSegment != before.Given:
-		return &Fault{o.Path, 1, o.First, fmt.Sprintf("says that it follows segment %q, and stands behind %s", d.PreviousSegment, filepath.Base(before.Path))}
+		return &Fault{o.Path, 1, o.First, fmt.Sprintf("says that it follows segment %q, but comes after %s", d.PreviousSegment, filepath.Base(before.Path))}
 	case d.PreviousBytes != bytes:
-		return &Fault{o.Path, 1, o.First, fmt.Sprintf("says that %d bytes of %s are of the log, and there are %d", d.PreviousBytes, filepath.Base(before.Path), bytes)}
+		return &Fault{o.Path, 1, o.First, fmt.Sprintf("says that %d bytes of %s belong to the log, but there are %d", d.PreviousBytes, filepath.Base(before.Path), bytes)}
 	case d.TornBytes < 0:
-		return &Fault{o.Path, 1, o.First, fmt.Sprintf("says that %d bytes stand behind the last record of %s, and counts less than nothing", d.TornBytes, filepath.Base(before.Path))}
+		return &Fault{o.Path, 1, o.First, fmt.Sprintf("says that %d bytes follow the last record of %s: a negative number", d.TornBytes, filepath.Base(before.Path))}
 	case behind > int64(d.TornBytes):
-		return &Fault{before.Path, 0, o.First - 1, fmt.Sprintf("%d bytes stand behind its last record, and the next segment declares %d", behind, d.TornBytes)}
+		return &Fault{before.Path, 0, o.First - 1, fmt.Sprintf("%d bytes follow its last record, but the next segment declares %d", behind, d.TornBytes)}
 	}
 	return nil
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/pipeguard/pipeguard/internal/audit/segment"
 )
 
-// Position is the end of what a verification found signed: the tree of the records up to there.
+// Position is the last signed record that a verification reached, with the tree of the records up to there.
 type Position struct {
 	tree  leafRange
 	first uint64 // the record that the segment begins with which holds the last one
@@ -37,7 +37,7 @@ func (v *verification) goOn() error {
 	return nil
 }
 
-// held are leaf hashes of records whose numbers have no gap.
+// held are the leaf hashes of consecutive records.
 type held struct {
 	first  uint64
 	leaves []tlog.Hash

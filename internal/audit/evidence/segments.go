@@ -15,7 +15,7 @@ func listForReaders(dir string) ([]segment.Entry, []segment.Stray, error) {
 	return segments, slices.DeleteFunc(strays, func(s segment.Stray) bool { return s.Kind == segment.StrayRoom }), err
 }
 
-// Part is a segment that readers read, and how much of it is of the log.
+// Part is a segment that readers read, and how much of it belongs to the log.
 type Part struct {
 	Path  string
 	First uint64
@@ -27,8 +27,8 @@ type Part struct {
 	By string
 }
 
-// noRecord is what is said of a segment without a first record, if no other segment declares it void.
-const noRecord = "no record in it counts, and none of the log says why: it was not begun, or was put there"
+// noRecord is the reason given for a segment without a first record that no other segment declares void.
+const noRecord = "no record in it counts, and no record of the log says why: the segment was not begun, or was planted"
 
 // List returns what readers read of the log in dir, in the order of the records, and what they leave alone. It verifies nothing: of a log that
 // Verify finds no fault with, these are the parts that it covers. A packed one whose beginning is damaged is among them: reading it says so.

@@ -8,10 +8,10 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 )
 
-// Sink is a place outside the log's directory, where an attacker who changes the log cannot change the copy.
+// Sink is a destination for checkpoints out of reach of an attacker who can change the log.
 type Sink interface {
 	Name() string
-	// Send hands a copy on. It may take its time, and is given up when ctx ends.
+	// Send delivers a copy. It may be slow, and is cancelled with ctx.
 	Send(ctx context.Context, c Copy) error
 }
 
@@ -27,7 +27,7 @@ type Copy struct {
 	Cosigned func()
 }
 
-// SinkStats counts what became of checkpoints. Dropped ones were overtaken by newer ones before the sink took them, which say more.
+// SinkStats counts the checkpoints given to a sink. Dropped ones were superseded by newer ones before the sink took them.
 type SinkStats struct {
 	Name                  string
 	Sent, Dropped, Failed uint64
@@ -90,7 +90,7 @@ func (c *sinkWorker) stats() SinkStats {
 	return SinkStats{c.sink.Name(), c.sent.Load(), c.dropped.Load(), c.failed.Load()}
 }
 
-// SinkError is why a copy was not taken.
+// SinkError is the reason why a sink did not take a copy.
 type SinkError struct {
 	Sink string
 	Err  error

@@ -13,7 +13,7 @@ import (
 	"github.com/pipeguard/pipeguard/internal/audit/segment"
 )
 
-// VerifyOptions say what is verified, and against what.
+// VerifyOptions name the log to verify, and the keys and checkpoints to verify it with.
 type VerifyOptions struct {
 	// Dir is a log. Files are copies of files of one instead: segments, checkpoints, start, in any order; some may be missing.
 	Dir   string
@@ -45,7 +45,7 @@ const attempts = 5
 // goingPause is how long an attempt waits for a log that is being pruned.
 const goingPause = 20 * time.Millisecond
 
-// errGoing means that segments are being removed.
+// errGoing means that segments are being removed during the verification.
 var errGoing = errors.New("records are being removed")
 
 // Verify reads a log once, holding one record and its checkpoints in memory. The error is one of reading or of what was asked; what is wrong
@@ -137,7 +137,7 @@ func (v *verification) run(ctx context.Context) error {
 	if len(v.segments) == 0 {
 		if v.o.Dir != "" && len(v.expect) > 0 && v.expect[len(v.expect)-1].Size > 0 {
 			e := v.expect[len(v.expect)-1]
-			return &Fault{e.file, e.line, e.Size, "the checkpoint is of a log with records, and there is no segment"}
+			return &Fault{e.file, e.line, e.Size, "the checkpoint covers records, but there is no segment"}
 		}
 		if v.o.Dir != "" {
 			return fmt.Errorf("%s holds no segments (audit-<20 digits>-<uuid>.jsonl)", v.o.Dir)
@@ -154,7 +154,7 @@ func (v *verification) run(ctx context.Context) error {
 	return v.walk(ctx)
 }
 
-// find says which files are what.
+// find sorts the named files into segments, checkpoints and start.
 func (v *verification) find() error {
 	switch {
 	case (v.o.Dir == "") == (len(v.o.Files) == 0):
@@ -181,7 +181,7 @@ func (v *verification) find() error {
 		case filepath.Base(file) == StartFile && v.start == "":
 			v.start = file
 		default:
-			return fmt.Errorf("%s is no segment (audit-….jsonl, or packed audit-….jsonl.gz), no %q and no %q, or the second of them", file, CheckpointFile, StartFile)
+			return fmt.Errorf("%s is not a segment (audit-….jsonl, or packed audit-….jsonl.gz), nor the file %q or %q, or it is the second such file", file, CheckpointFile, StartFile)
 		}
 	}
 	segment.SortByNumber(v.segments, func(s segment.Entry) (uint64, string) { return s.First, s.Path })
@@ -232,10 +232,10 @@ func (v *verification) reportMisfits(order []opening, covered uint64) {
 	var strange []string
 	for _, o := range order {
 		if o.Misfit != nil && o.First > covered {
-			strange = append(strange, fmt.Sprintf("%s is not signed, and a start leaves it out: its first record is none that opens a segment of this log: %v", o.Path, o.Misfit))
+			strange = append(strange, fmt.Sprintf("%s is not signed, and a start leaves it out: its first record does not open a segment of this log: %v", o.Path, o.Misfit))
 		}
 	}
-	v.report.incompleteBy(strange, "%d more segments are not signed, and a start leaves them out: their first records are none that open a segment of this log")
+	v.report.incompleteBy(strange, "%d more segments are not signed, and a start leaves them out: their first records do not open a segment of this log")
 }
 
 func (v *verification) startChanged() bool {

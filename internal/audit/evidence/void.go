@@ -8,8 +8,8 @@ import (
 	"github.com/pipeguard/pipeguard/internal/audit/segment"
 )
 
-// lookVoid compares the segments that the log declares void with what it says that they held then. To fill one later, even with records, is
-// to change the log.
+// lookVoid compares the segments that the log declares void with what it says that they held then. Filling one later, even with records, is a change
+// of the log.
 func (w *walk) lookVoid(all []opening) error {
 	left, isHere := map[string]opening{}, map[string]bool{}
 	for _, o := range all {

@@ -63,7 +63,7 @@ type walk struct {
 	in        *segment.Lines
 }
 
-// bufferSize is a compromise: fewer calls for more memory.
+// bufferSize trades memory for fewer reads.
 const bufferSize = 256 << 10
 
 // errDone ends a walk early.
@@ -92,7 +92,7 @@ func (w *walk) sort(ctx context.Context, segments []segment.Entry) (first uint64
 			}
 			problem := fmt.Sprintf("begins with the same record as %s", filepath.Base(before.Path))
 			if o.Misfit != nil {
-				problem += fmt.Sprintf(", and its first record is none that opens a segment of this log: %v", o.Misfit)
+				problem += fmt.Sprintf(", and its first record does not open a segment of this log: %v", o.Misfit)
 			}
 			return 0, &Fault{o.Path, 1, o.First, problem}
 		}
@@ -307,7 +307,7 @@ func (w *walk) isGone(seq uint64, what string) {
 	}
 }
 
-// leave is where the log goes on in the next segment. length is that of the records up to there.
+// leave checks the end of a segment against the declaration in the next one. length is that of the records up to there.
 func (w *walk) leave(f *Stored, s opening, length int64, next *opening) error {
 	declared, tornBytes := next.declared, int64(next.declared.TornBytes)
 	isHashed := declared.PreviousTornHash != "" && tornBytes <= segment.MaxTorn
@@ -392,10 +392,10 @@ func (w *walk) record(r *Record, raw []byte) error {
 		return &Fault{r.File, r.Line, r.Seq, fmt.Sprintf("record %d is due", w.next)}
 	}
 	if (r.Line == 1) != (r.stage == string(audit.StageLogOpen)) {
-		return &Fault{r.File, r.Line, r.Seq, "a LogOpen record begins a segment, and stands nowhere else"}
+		return &Fault{r.File, r.Line, r.Seq, "a LogOpen record must be the first of a segment, and no other record may be"}
 	}
 	if w.isClosed && r.Line > 1 {
-		return &Fault{r.File, r.Line, r.Seq, "it stands behind the LogClose record of its segment, where no writer puts one"}
+		return &Fault{r.File, r.Line, r.Seq, "it comes after the LogClose record of its segment, where no writer writes one"}
 	}
 	if w.isLinked && !bytes.Equal(r.prev, w.last[:]) {
 		problem := fmt.Sprintf("its hash of the record before does not fit: record %d was changed, or this hash", r.Seq-1)

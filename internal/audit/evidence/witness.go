@@ -24,11 +24,11 @@ type Store interface {
 // ErrChanged means that another replica of the witness was faster.
 var ErrChanged = errors.New("changed in between")
 
-// WitnessOptions say what a witness is.
+// WitnessOptions configure a witness.
 type WitnessOptions struct {
 	// Key cosigns. It must serve no other purpose, and above all must not be a log's key.
 	Key *Key
-	// Keys returns the keys of a log; no keys for a log that is not known. An error is no answer.
+	// Keys returns the keys of a log; no keys for a log that is not known. An error leaves the request unanswered.
 	Keys  func(ctx context.Context, origin string) (Keys, error)
 	Store Store
 	// Now is the clock, time.Now if nil.

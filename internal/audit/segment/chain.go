@@ -58,7 +58,7 @@ type Signed struct {
 	Fits func(names []string) (bool, error)
 }
 
-// Chained is what Chain finds.
+// Chained is the result of Chain.
 type Chained struct {
 	// Keep says for each segment whether the log goes on from it.
 	Keep []bool
@@ -90,7 +90,7 @@ func Chain(links []Link, signed Signed, open func(i int) (io.ReadCloser, error))
 	return c, j.end(&c)
 }
 
-// judge is one judgement of Chain.
+// judge is the state of one call of Chain.
 type judge struct {
 	links  []Link
 	signed Signed
@@ -147,7 +147,7 @@ func (j *judge) chain(c *Chained) error {
 			children[p]++
 		}
 	}
-	goesOn := make([]bool, len(j.links)) // a segment that is kept follows on it
+	goesOn := make([]bool, len(j.links)) // a kept segment continues it
 	slices.Reverse(order)
 	for _, i := range order {
 		if !fits[i] {
@@ -236,7 +236,7 @@ func (j *judge) fits(i int) (bool, error) {
 	return j.declares(i)
 }
 
-// measure is measure of a segment, once.
+// measure returns the Ending of a segment, read once.
 func (j *judge) measure(i int) (Ending, error) {
 	if m, ok := j.known[i]; ok {
 		return m, nil

@@ -11,7 +11,7 @@ import (
 // appendFlag is none: a handle that may only append cannot allocate.
 const appendFlag = 0
 
-// checkOwner has nothing to add: making the directory private looks at its owner.
+// checkOwner does nothing: making the directory private checks its owner.
 func checkOwner(fs.FileInfo) error { return nil }
 
 // isAt is always so: Windows keeps a file that is open here from being moved or removed.

@@ -90,10 +90,10 @@ func (l *Lines) Reset(r io.Reader) {
 	*l = Lines{in: l.in, most: l.most, begun: l.begun[:0]}
 }
 
-// GoOn counts on from the line that another Lines read last, which r begins with.
+// GoOn continues the numbers from the line that another Lines read last, with which r begins.
 func (l *Lines) GoOn(from *Lines) { l.number, l.begin = max(from.number-1, 0), from.begin }
 
-// Release gives up the memory for reading. Where the reading ended is known still.
+// Release frees the memory for reading. The position stays known.
 func (l *Lines) Release() { l.in, l.begun = nil, nil }
 
 // Scan calls each for the lines of a file, without their newlines, and the offset behind each. A line that is longer than a record

@@ -33,19 +33,19 @@ func EntryOf(path string) (e Entry, isSegment bool) {
 	return Entry{path, given, first}, isSegment
 }
 
-// Stray is an entry of a directory that is no part of a log and that no reader reads.
+// Stray is an entry of a directory that is not part of the log and is not read.
 type Stray struct {
 	Path string
 	Why  string
 	Kind StrayKind
 }
 
-// StrayKind says what a stray may be taken for.
+// StrayKind says what a stray may be mistaken for.
 type StrayKind int
 
 // Kinds of strays.
 const (
-	// StrayForeign is none of a log's files.
+	// StrayForeign is not a file of a log.
 	StrayForeign StrayKind = iota
 	// StrayClaim has the name of a segment, or one that is close to it: other programs take it for a part of the log.
 	StrayClaim
@@ -61,7 +61,7 @@ const (
 )
 
 // List returns the segments of a log by the numbers in their names, and all other entries of its directory but the files that belong beside
-// segments. Every reader of a directory begins with this list, so that none reads what another leaves out.
+// segments. Every reader of a directory begins with this list, so that all readers read the same files.
 func List(dir string) (segments []Entry, strays []Stray, err error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -74,22 +74,22 @@ func List(dir string) (segments []Entry, strays []Stray, err error) {
 		case isSegment && e.Type().IsRegular():
 			segments = append(segments, segment)
 		case isSegment:
-			strays = append(strays, Stray{path, "it has the name of a segment, and is not a regular file", StrayClaim})
+			strays = append(strays, Stray{path, "it has the name of a segment, but is not a regular file", StrayClaim})
 		case isCompanion(e.Name()) && !e.Type().IsRegular():
-			strays = append(strays, Stray{path, "it has the name of a file that belongs beside segments, and is not a regular file", StrayHolding})
+			strays = append(strays, Stray{path, "it has the name of a file that belongs beside segments, but is not a regular file", StrayHolding})
 		case claims(e.Name()):
-			strays = append(strays, Stray{path, "its name is close to that of a segment, and no writer gives it", StrayClaim})
+			strays = append(strays, Stray{path, "its name resembles that of a segment, but no writer makes such a name", StrayClaim})
 		case holdsRecord(path, e):
-			strays = append(strays, Stray{path, "it begins with a record, and has not the name of a segment", StrayHolding})
+			strays = append(strays, Stray{path, "it begins with a record, but does not have the name of a segment", StrayHolding})
 		case e.Name() == lockName && !isEmpty(e):
-			strays = append(strays, Stray{path, "the lock of a writer is an empty file, and this is none", StrayForeign})
+			strays = append(strays, Stray{path, "the lock of a writer is an empty file, and this one is not", StrayForeign})
 		case isCompanion(e.Name()):
 		case isLeft(e) && isEmpty(e):
 			strays = append(strays, Stray{path, "it is room for new contents of a file beside the segments, and holds nothing", StrayRoom})
 		case isLeft(e):
 			strays = append(strays, Stray{path, "it was being written when a process ended, or looks like that", StrayLeft})
 		default:
-			strays = append(strays, Stray{path, "it is no file of an audit log", StrayForeign})
+			strays = append(strays, Stray{path, "it is not a file of an audit log", StrayForeign})
 		}
 	}
 	SortByNumber(segments, func(e Entry) (uint64, string) { return e.First, e.Path })

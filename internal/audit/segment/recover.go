@@ -8,7 +8,7 @@ import (
 	"github.com/pipeguard/pipeguard/internal/audit"
 )
 
-// Found is what a directory held when it was opened.
+// Found describes the log in a directory when it was opened.
 type Found struct {
 	First uint64 // number of the oldest record that is there, 0 in an empty log
 	Last  uint64 // number of the last one
@@ -56,7 +56,7 @@ func (f *Found) replaced() (names []string) {
 	return names
 }
 
-// end takes over where the log ends. Records under a checkpoint were durable.
+// end records where the log ends. Records under a checkpoint were durable.
 func (f *Found) end(covered uint64) {
 	e := f.ending
 	if n := len(f.parts); n > 0 {

@@ -37,7 +37,7 @@ type seen struct {
 	link Link
 }
 
-// lookAll reads the first line of every segment.
+// lookAll reads the first line of each segment.
 func lookAll(disk Disk) ([]seen, error) {
 	names, err := disk.Names()
 	if err != nil {
@@ -152,7 +152,7 @@ func survey(disk Disk, signed Signed) (s surveyed, err error) {
 	return s, nil
 }
 
-// settle says of each part but the last where it ends.
+// settle sets where each part but the last ends.
 func settle(parts []part) []part {
 	for i := range len(parts) - 1 {
 		p, next := &parts[i], &parts[i+1]
@@ -164,8 +164,8 @@ func settle(parts []part) []part {
 	return parts
 }
 
-// look reads the first line of a segment; whole says whether there is one. A first line that is not the one that was written is the
-// reader's to find: the segment holds a part of the log all the same.
+// look reads the first line of a segment; whole says whether there is one. A first line that was changed is found by
+// readers: the segment still holds a part of the log.
 func look(disk Disk, name string, first uint64) (p part, whole bool, err error) {
 	err = readFile(disk, name, func(r io.Reader, size int64) error {
 		p = part{name: name, first: first, bytes: size, size: size}

@@ -332,7 +332,7 @@ func TestALogThatWasRewrittenIsNotContinued(t *testing.T) {
 			f := forge(t, p)
 			f.rewrite(t)
 			c.change(t, f, f.read(t, evidence.CheckpointFile))
-			if said, served := p.begins(t); served || !strings.Contains(said, isTold) || !strings.Contains(said, "is not the one that its last checkpoint was signed of") {
+			if said, served := p.begins(t); served || !strings.Contains(said, isTold) || !strings.Contains(said, "does not match its last checkpoint") {
 				t.Fatalf("served %v, and said:\n%s", served, said)
 			}
 			// As the message says: the directory is moved away, and a new log begins, which does not hide that.

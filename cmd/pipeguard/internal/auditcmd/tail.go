@@ -15,10 +15,10 @@ import (
 	"github.com/pipeguard/pipeguard/internal/audit/query"
 )
 
-// maxTail bounds the memory that the last records take.
+// maxTail bounds the memory for the last records.
 const maxTail = 10_000
 
-// followEvery is how often is looked for new records.
+// followEvery is the interval at which a followed log is checked for new records.
 const followEvery = 500 * time.Millisecond
 
 func newTail() *cobra.Command {
@@ -26,17 +26,18 @@ func newTail() *cobra.Command {
 	var follows bool
 	cmd := &cobra.Command{
 		Use:   "tail LOG",
-		Short: "Print the last audit records, and with -f those that come",
-		Long: `Prints the last records that fit. With -f it goes on with those that are written, into new segments too, until it is interrupted, and
-names what is no record, and where records are missing, at once. With --keys, the records of a directory are shown when they are signed, which their
-writer does each second: those that are not signed for longer are counted on standard error. If what comes does not follow on what was shown, or does not
-fit its signatures, standard error says so; what comes then is shown all the same, and is not verified. What was shown before is not looked at again.
+		Short: "Print the last audit records, and with -f new ones as they come",
+		Long: `Prints the last matching records. With -f it continues with new records, in new segments too, until it is interrupted, and reports lines
+that are not records, and missing records, at once. With --keys, the records of a directory are shown once they are signed, which the
+proxy does each second; records that stay unsigned longer are counted on standard error. If new records do not continue the ones shown, or do
+not match their signatures, standard error says so, and later records are shown without verification. Records already shown are not
+checked again.
 
 ` + aboutLogs + `
 
 ` + aboutFilters + `
 
-Exit code: 0, 1 if the log was changed, or 3 if lines were no records, records were missing or the log became shorter while it was followed.`,
+Exit code: 0, 1 if the log was changed, or 3 if lines were not records, records were missing or the log became shorter while it was followed.`,
 		Example: `  pipeguard audit tail -f C:\ProgramData\Pipeguard\audit --decision deny`,
 		Args:    cli.Argument("a log"),
 	}
@@ -44,7 +45,7 @@ Exit code: 0, 1 if the log was changed, or 3 if lines were no records, records w
 	filter := addFilter(cmd)
 	trust := addTrust(cmd)
 	cmd.Flags().IntVarP(&count, "lines", "n", 10, "how many records, at most 10000")
-	cmd.Flags().BoolVarP(&follows, "follow", "f", false, "go on with what is written")
+	cmd.Flags().BoolVarP(&follows, "follow", "f", false, "continue with new records as they are written")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		switch {
 		case count < 0 || count > maxTail:
@@ -75,7 +76,7 @@ Exit code: 0, 1 if the log was changed, or 3 if lines were no records, records w
 	return cmd
 }
 
-// followVerified shows the records that a log has, and those that come: of a directory as they are signed.
+// followVerified shows the records of a log and then new ones, those of a directory once they are signed.
 func followVerified(cmd *cobra.Command, trust *trust, f *query.Filter, s sink, name string, count int) error {
 	in := trust.reading(cmd, f)
 	records, err := in.records([]string{name})
@@ -99,15 +100,15 @@ func followVerified(cmd *cobra.Command, trust *trust, f *query.Filter, s sink, n
 	live := trust.reading(cmd, f)
 	live.isLive = true
 	follow := func() iter.Seq2[query.Record, error] {
-		_, _ = fmt.Fprintln(cmd.ErrOrStderr(), "what comes now is not verified")
+		_, _ = fmt.Fprintln(cmd.ErrOrStderr(), "records from here on are not verified")
 		return beyond(live.over(query.Follow(cmd.Context(), name, followEvery)), shown)
 	}
 	if signed.Last() == 0 {
 		return written(s, live, tail(follow(), s, maxTail))
 	}
-	_, _ = fmt.Fprintln(cmd.ErrOrStderr(), "what comes is shown when it is signed")
+	_, _ = fmt.Fprintln(cmd.ErrOrStderr(), "new records are shown once they are signed")
 	o := trust.o
-	o.Progress, o.Origin = nil, cmp.Or(o.Origin, in.source.Logs()[0].Report.Origin) // of no other log, whatever keys there are
+	o.Progress, o.Origin = nil, cmp.Or(o.Origin, in.source.Logs()[0].Report.Origin) // only of this log, even if there are keys of others
 	followed := takenOver(cmd, query.FollowVerified(cmd.Context(), name, o, signed, followEvery))
 	err = tail(noting(live.over(followed), shown), s, maxTail)
 	changed, ok := errors.AsType[*query.Changed](err)
@@ -143,7 +144,7 @@ func beyond(records iter.Seq2[query.Record, error], shown map[string]int) iter.S
 	return filtered(records, func(r query.Record, err error) bool { return err != nil || r.Line > shown[r.File] })
 }
 
-// tail shows the last of the records, and then those that come.
+// tail shows the last of the records, and then new ones as they come.
 func tail(records iter.Seq2[query.Record, error], s sink, count int) error {
 	ring, isLive := query.NewRing(count), false
 	drain := func() {
@@ -161,7 +162,7 @@ func tail(records iter.Seq2[query.Record, error], s sink, count int) error {
 		case errors.As(err, new(*query.Changed)):
 			drain()
 			return err
-		case err != nil: // what was read last is not what was written last
+		case err != nil: // the last records read are not the last ones written
 			return cli.BadInput(err)
 		case isLive:
 			s.record(r)
