@@ -170,9 +170,9 @@ func (r *Report) conclude(o VerifyOptions) {
 	r.incompleteBy(unsigned, "whole records in %d more segments were declared torn, and nothing shows by whom")
 	switch {
 	case r.OutsideCovered == 0:
-		r.incomplete("no checkpoint kept elsewhere covers the log: records at its end may be missing")
+		r.incomplete("no checkpoint that was held elsewhere covers the log: records at its end may be missing")
 	case r.OutsideCovered < r.LastSeq:
-		r.incomplete("records %d to %d are not covered by a checkpoint kept elsewhere", r.OutsideCovered+1, r.LastSeq)
+		r.incomplete("records %d to %d are covered by no checkpoint that was held elsewhere", r.OutsideCovered+1, r.LastSeq)
 	}
 	r.Verdict = VerdictOK
 	if len(r.Incomplete) > 0 {

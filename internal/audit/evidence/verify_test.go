@@ -248,7 +248,7 @@ func TestARollbackIsFoundWithAnOutsideCheckpointAndNamedAsALimitWithout(t *testi
 	}
 }
 
-func TestWritesThatFailedAreDeclaredAndNoFault(t *testing.T) {
+func TestFailedWritesAreDeclaredAndNotAFault(t *testing.T) {
 	m := newLog(t, Options{})
 	m.begin(0)
 	m.records(2)

@@ -101,7 +101,7 @@ func TestOldSegmentsAreNamedBeforeTheyAreRemoved(t *testing.T) {
 	})
 }
 
-func TestTheLogTakesNoMoreThanItMayAndSaysWhatIsGone(t *testing.T) {
+func TestTheLogStaysWithinItsSizeAndNamesWhatItRemoved(t *testing.T) {
 	disk, l := newMemory(), newLedger()
 	l.pad = 500
 	o := small()
