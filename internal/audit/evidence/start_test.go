@@ -288,7 +288,7 @@ func TestTwoLogsOfOneSizeAreAForkAlsoWhereTheirRecordsWerePruned(t *testing.T) {
 		last = append(note, last...)
 	}
 	writeFile(t, outside, last)
-	if r := verify(t, VerifyOptions{Dir: m.dir, Keys: m.keys(), Outside: []string{outside}, AllowPruned: true}); r.Verdict != VerdictTampered || !strings.Contains(r.Fault.Problem, "two logs of 9 records") {
+	if r := verify(t, VerifyOptions{Dir: m.dir, Keys: m.keys(), Outside: []string{outside}, AllowPruned: true}); r.Verdict != VerdictTampered || !strings.Contains(r.Fault.Problem, "sign different logs of 9 records") {
 		t.Errorf("%s %v, %q", r.Verdict, r.Fault, r.Incomplete)
 	}
 }
