@@ -110,7 +110,7 @@ func putBackLogIsFound(t *testing.T, n *guardedNode) {
 	}
 	limited, stop := context.WithTimeout(t.Context(), readyLimit)
 	defer stop()
-	const want = "the audit log is not the one that its last checkpoint was signed of"
+	const want = "the audit log does not match its last checkpoint"
 	if out, err := exec.CommandContext(limited, n.proxy, n.args()...).CombinedOutput(); err == nil || limited.Err() != nil || !strings.Contains(string(out), want) {
 		t.Fatalf("the older log without the state beside the key: %v\n%s", err, out)
 	}

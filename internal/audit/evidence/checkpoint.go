@@ -24,17 +24,17 @@ func (h Head) text() string { return fmt.Sprintf("%s\n%d\n%s\n", h.Origin, h.Siz
 // Checkpoint is a head that a known key of the log signed.
 type Checkpoint struct {
 	Head
-	// rank is the place among the keys, from 1, of the last of the log's keys that signed, and by its id.
+	// rank is the position, from 1, of the newest of the log's keys that signed, and by is its id.
 	rank int
 	by   uint32
-	// SignedAt is when the log says that it signed with this key, zero if it does not say.
+	// SignedAt is the time that the log signed with this key, zero if it signed none.
 	SignedAt time.Time
-	// Witnesses are those whose cosignature is good.
+	// Witnesses are those with a valid cosignature.
 	Witnesses []Witnessed
 	Raw       []byte
 }
 
-// Witnessed is a witness's word that the head was the newest it had seen at a time, and that the head before was part of it.
+// Witnessed is a witness's statement that at a time the head was the newest it had seen, and that it extends the head before.
 type Witnessed struct {
 	Name string
 	At   time.Time
@@ -43,8 +43,8 @@ type Witnessed struct {
 // Faults of checkpoints.
 var (
 	ErrCheckpoint = errors.New("not a checkpoint")
-	// ErrUnsigned means that no key of the log that is known has signed. A witness's signature alone says nothing: it vouches for what the log has signed.
-	ErrUnsigned = errors.New("signed by no key of the log that is given")
+	// ErrUnsigned means that none of the known keys of the log signed. A witness's signature alone is not enough: it only confirms what the log has signed.
+	ErrUnsigned = errors.New("not signed by any given key of the log")
 	// ErrSignature means that a known key's signature is wrong.
 	ErrSignature = errors.New("bad signature")
 )
@@ -56,7 +56,7 @@ const maxNote = 16 << 10
 func sign(h Head, at time.Time, keys ...*Key) ([]byte, error) {
 	var signers []note.Signer
 	for _, k := range keys {
-		signers = append(signers, signer{k}, cosigner{k, at})
+		signers = append(signers, signer{k, algLog, at}, signer{k, algCosign, at})
 	}
 	raw, err := note.Sign(&note.Note{Text: h.text()}, signers...)
 	if err != nil {
@@ -65,7 +65,7 @@ func sign(h Head, at time.Time, keys ...*Key) ([]byte, error) {
 	return raw, nil
 }
 
-// ParseHead reads the text of a checkpoint strictly: one head has one text, but for extension lines, which are not looked at.
+// ParseHead reads the text of a checkpoint strictly: a head has exactly one text, except for extension lines, which are ignored.
 func ParseHead(text string) (Head, error) {
 	body, whole := strings.CutSuffix(text, "\n")
 	lines := strings.Split(body, "\n")
@@ -79,11 +79,11 @@ func ParseHead(text string) (Head, error) {
 	}
 	size, ok := parseNumber(lines[1])
 	if !ok || size > MaxSize {
-		return Head{}, fmt.Errorf("%w: the second line is no tree size", ErrCheckpoint)
+		return Head{}, fmt.Errorf("%w: the second line is not a tree size", ErrCheckpoint)
 	}
 	root, err := parseHash(lines[2])
 	if err != nil {
-		return Head{}, fmt.Errorf("%w: the third line is no root hash", ErrCheckpoint)
+		return Head{}, fmt.Errorf("%w: the third line is not a root hash", ErrCheckpoint)
 	}
 	return Head{lines[0], size, root}, nil
 }
@@ -117,7 +117,7 @@ func appendHashes(out []byte, hashes []tlog.Hash) []byte {
 	return out
 }
 
-// Inspect returns what a checkpoint says, with nothing verified.
+// Inspect returns the head of a checkpoint without verifying any signature.
 func Inspect(raw []byte) (Head, error) {
 	if len(raw) > maxNote {
 		return Head{}, fmt.Errorf("%w: longer than %d bytes", ErrCheckpoint, maxNote)
@@ -128,7 +128,7 @@ func Inspect(raw []byte) (Head, error) {
 	}
 	for _, s := range n.UnverifiedSigs {
 		if _, err := base64.StdEncoding.Strict().DecodeString(s.Base64); err != nil {
-			return Head{}, fmt.Errorf("%w: a signature has bits that mean nothing", ErrCheckpoint)
+			return Head{}, fmt.Errorf("%w: a signature has padding bits that are not zero", ErrCheckpoint)
 		}
 	}
 	return ParseHead(n.Text)
@@ -171,7 +171,7 @@ func (k Keys) open(raw []byte) (Checkpoint, error) {
 		return Checkpoint{}, fmt.Errorf("%w: %w", ErrCheckpoint, err)
 	}
 	c := Checkpoint{Head: head, Raw: raw}
-	times := map[int]time.Time{} // by the key's rank: one that was replaced does not date what another signed
+	times := map[int]time.Time{} // by the key's rank: a replaced key's time does not count for the signature of another
 	for _, s := range n.Sigs {
 		at, timed := signedAt(s)
 		switch {
@@ -189,7 +189,7 @@ func (k Keys) open(raw []byte) (Checkpoint, error) {
 	return c, nil
 }
 
-// isNewer says whether a checkpoint says more than one of as many records: a later key signed it, or the same one at a later time.
+// isNewer says whether a checkpoint supersedes one of the same size: a later key signed it, or the same key at a later time.
 func (c Checkpoint) isNewer(than Checkpoint) bool {
 	if c.rank != than.rank {
 		return c.rank > than.rank

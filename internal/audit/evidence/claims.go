@@ -16,16 +16,16 @@ type claims struct {
 	orphans   []claim // ends that a start wrote for intents, by the intents' numbers
 }
 
-// claim is what the record with number at says of others.
+// claim is what the record with number at says about the records in of.
 type claim struct {
 	at uint64
 	of Range
 }
 
-// anyone has claims count that no checkpoint covers: of a log that is read without keys.
+// anyone makes claims count that are not covered by a checkpoint, in a log that is read without keys.
 const anyone = math.MaxUint64
 
-// add notes what a record says.
+// add collects the claims of a record.
 func (c *claims) add(r *Record) {
 	switch {
 	case r.isOrphan:
@@ -67,7 +67,7 @@ func (c *claims) pruned(covered uint64) (last uint64) {
 	return last
 }
 
-// ended are the records by which a start ended intents that it took over: they say what these say.
+// ended are the records by which a start ended intents that it took over: their content comes from those intents.
 func (c *claims) ended(takenOver []Range) (seqs []uint64) {
 	for _, o := range c.orphans {
 		if within(takenOver, o.of.First) {

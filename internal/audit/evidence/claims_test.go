@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestOfClaimsThoseCountThatTheirOwnProcessSigned(t *testing.T) {
+func TestOnlyClaimsSignedByTheirOwnProcessCount(t *testing.T) {
 	prune := func(at, last uint64) claim { return claim{at, Range{1, last}} }
 	took := func(at, first, last uint64) claim { return claim{at, Range{first, last}} }
 	for name, c := range map[string]struct {

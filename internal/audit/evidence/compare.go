@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
+	"github.com/pipeguard/pipeguard/internal/audit/segment"
 )
 
 // walk reads the records.
@@ -60,7 +61,7 @@ func (v *verification) begin(w *walk, first uint64) error {
 	gone := v.first.end // records of which no checkpoint is looked at
 	if v.after.end > 0 {
 		if first == 0 || first > v.after.end+1 {
-			return &Fault{v.segments[0].Path, 0, v.after.end, "records up to this one were verified, and are gone with what followed on them"}
+			return &Fault{v.segments[0].Path, 0, v.after.end, "records up to this one were verified before, and are gone with those after them"}
 		}
 		v.tree = v.after.clone()
 		v.expect = slices.DeleteFunc(v.expect, func(e expected) bool { return e.Size <= v.after.end })
@@ -84,7 +85,7 @@ func (v *verification) begin(w *walk, first uint64) error {
 		v.report.Missing = append(v.report.Missing, Range{1, first - 1})
 		v.isRoot = false
 	default:
-		return &Fault{v.segments[0].Path, 0, v.first.end + 1, fmt.Sprintf("the log begins with record %d, and nothing says what became of records %d to %d", first, v.first.end+1, first-1)}
+		return &Fault{v.segments[0].Path, 0, v.first.end + 1, fmt.Sprintf("the log begins with record %d, and nothing accounts for records %d to %d", first, v.first.end+1, first-1)}
 	}
 	for v.isRoot && len(v.expect) > 0 && v.expect[0].Size < gone {
 		if err := v.before(v.expect[0]); err != nil {
@@ -124,7 +125,7 @@ func (v *verification) visit(r *Record) error {
 	return v.fits(place{r.File, r.Line, r.Seq})
 }
 
-// declared notes what a record of the log's own says went wrong with it.
+// declared notes the faults that a record about the log declares.
 func (v *verification) declared(r *Record) {
 	if r.stage != string(audit.StageLogOpen) && r.stage != string(audit.StageLogClose) {
 		return
@@ -141,7 +142,7 @@ func (v *verification) declared(r *Record) {
 		v.report.declare(r.Seq, d.Fault)
 	}
 	if d.Lost > 0 {
-		v.report.declare(r.Seq, fmt.Sprintf("%d records were let go before it", d.Lost))
+		v.report.declare(r.Seq, fmt.Sprintf("%d records were dropped before it", d.Lost))
 	}
 	if d.Unwritten > 0 {
 		v.report.declare(r.Seq, fmt.Sprintf("%d requests and connections have no record", d.Unwritten))
@@ -159,11 +160,11 @@ func (v *verification) fits(at place) error {
 				from = at
 			}
 			return &Fault{from.file, from.line, from.seq, fmt.Sprintf(
-				"between this record and record %d (%s line %d) the log is not the one of which the checkpoint in %s line %d was signed", e.Size, at.file, at.line, e.file, e.line)}
+				"between this record and record %d (%s line %d) the log differs from the one that the checkpoint in %s line %d signs", e.Size, at.file, at.line, e.file, e.line)}
 		}
 		v.matched = place{}
 		v.covered(e)
-		s, _ := parseSegment(at.file)
+		s, _ := segment.EntryOf(at.file)
 		v.report.Position = Position{v.tree.clone(), s.First, max(v.o.After.rank, v.report.Position.rank, e.rank)}
 	}
 	return nil
@@ -177,19 +178,15 @@ func (v *verification) covered(e expected) {
 	} else {
 		r.OwnCovered = e.Size
 	}
-	if e.SignedAt.After(r.SignedAt) {
-		r.SignedAt = e.SignedAt
-	}
+	r.SignedAt = later(r.SignedAt, e.SignedAt)
 	for _, w := range e.Witnesses {
 		r.Witnessed = e.Size
 		r.witnessedBy[w.Name] = r.witnessedBy[w.Name].latest(byWitness{e.Size, w.At})
-		if w.At.After(r.WitnessedAt) {
-			r.WitnessedAt = w.At
-		}
+		r.WitnessedAt = later(r.WitnessedAt, w.At)
 	}
 }
 
-// end looks at checkpoints of records that were not found.
+// end looks for checkpoints of records that were not found, and completes the counts.
 func (v *verification) end(w *walk, first uint64) error {
 	r := &v.report
 	covered := max(r.OwnCovered, r.OutsideCovered)
@@ -205,11 +202,11 @@ func (v *verification) end(w *walk, first uint64) error {
 	}
 	v.reportMisfits(w.order, covered)
 	if after := v.o.After.Last(); r.LastSeq < after {
-		return &Fault{v.segments[len(v.segments)-1].Path, 0, r.LastSeq + 1, fmt.Sprintf("records up to %d were verified, and those behind %d are gone", after, r.LastSeq)}
+		return &Fault{v.segments[len(v.segments)-1].Path, 0, r.LastSeq + 1, fmt.Sprintf("records up to %d were verified before, and those after %d are gone", after, r.LastSeq)}
 	}
 	if v.after.end == 0 && first > 1 && r.PrunedUntil < first-1 {
 		gone := Range{r.PrunedUntil + 1, first - 1}
-		isUnsigned := len(v.o.Keys.all) > 0 && covered == 0 // no checkpoint says anything, also not that they were removed by others
+		isUnsigned := len(v.o.Keys.all) > 0 && covered == 0 // without a checkpoint nothing is proven, not even that an attacker removed them
 		switch {
 		case len(v.o.Files) == 0 && !isUnsigned:
 			v.isUnheld = true
@@ -219,7 +216,7 @@ func (v *verification) end(w *walk, first uint64) error {
 		}
 	}
 	if first <= 1 {
-		r.PrunedUntil = 0 // it was about to be
+		r.PrunedUntil = 0 // the removal had not taken place yet
 	} else {
 		r.PrunedUntil = min(r.PrunedUntil, first-1)
 	}
@@ -233,14 +230,14 @@ func (v *verification) end(w *walk, first uint64) error {
 	switch {
 	case e.Size <= r.LastSeq:
 		if v.isRoot { // the tree begins behind the last record: pruning is under way
-			return &Fault{e.file, e.line, e.Size, "the checkpoint is of records that the tree of the log does not reach"}
+			return &Fault{e.file, e.line, e.Size, "the checkpoint covers records that the tree of the log does not reach"}
 		}
 	case len(v.o.Files) > 0:
 		r.Missing = append(r.Missing, Range{r.LastSeq + 1, e.Size})
 	case v.notRead != "":
-		return &Fault{v.notRead, 0, r.LastSeq + 1, fmt.Sprintf("no record in it counts, and the checkpoint in %s is of %d records, of which %d are elsewhere", e.file, e.Size, r.LastSeq)}
+		return &Fault{v.notRead, 0, r.LastSeq + 1, fmt.Sprintf("no record in it counts, and the checkpoint in %s covers %d records, of which the other segments hold %d", e.file, e.Size, r.LastSeq)}
 	default:
-		return &Fault{e.file, e.line, r.LastSeq + 1, fmt.Sprintf("the checkpoint is of %d records, and the log ends with record %d: records at its end are gone", e.Size, r.LastSeq)}
+		return &Fault{e.file, e.line, r.LastSeq + 1, fmt.Sprintf("the checkpoint covers %d records, but the log ends with record %d: records at its end are gone", e.Size, r.LastSeq)}
 	}
 	return nil
 }

@@ -11,26 +11,21 @@ import (
 	"golang.org/x/mod/sumdb/note"
 )
 
-// signer signs a text as a log.
-type signer struct{ *Key }
-
-// KeyHash is the id of the key in signatures.
-func (s signer) KeyHash() uint32 { return s.verifier(algLog).KeyHash() }
-
-// Sign implements note.Signer.
-func (s signer) Sign(text []byte) ([]byte, error) { return ed25519.Sign(s.private, text), nil }
-
-// cosigner signs a text together with a time: a witness, when it saw the text; a log, when it signed.
-type cosigner struct {
+// signer signs a text with a key: as a log, or, of type algCosign, together with a time: a witness, when it saw the text; a log, when it signed.
+type signer struct {
 	*Key
-	at time.Time
+	alg byte
+	at  time.Time // for algCosign
 }
 
 // KeyHash is the id of the key in signatures.
-func (s cosigner) KeyHash() uint32 { return s.verifier(algCosign).KeyHash() }
+func (s signer) KeyHash() uint32 { return s.verifier(s.alg).KeyHash() }
 
 // Sign implements note.Signer.
-func (s cosigner) Sign(text []byte) ([]byte, error) {
+func (s signer) Sign(text []byte) ([]byte, error) {
+	if s.alg == algLog {
+		return ed25519.Sign(s.private, text), nil
+	}
 	seconds := s.at.Unix()
 	if seconds < 0 || seconds > lastSecond {
 		return nil, fmt.Errorf("cosign at %v: not within the years 1970 to 9999", s.at)

@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// expected is a checkpoint that the records must fit.
+// expected is a checkpoint that the records must match.
 type expected struct {
 	Checkpoint
 	file      string
@@ -22,7 +22,7 @@ type expected struct {
 // maxExpected bounds the memory for checkpoints: the last day of a log has 86,400, a year of hours 8,760.
 const maxExpected = 1_000_000
 
-// collect reads the checkpoints beside the log and those that were held elsewhere, by size.
+// collect reads the checkpoints beside the log and those kept elsewhere, and sorts them by size.
 func (v *verification) collect() error {
 	v.beside = map[signed]bool{}
 	if v.own != "" {
@@ -48,8 +48,6 @@ func (v *verification) collect() error {
 		if e.isOutside {
 			v.report.newest = max(v.report.newest, e.Size)
 		}
-	}
-	for _, e := range v.expect {
 		v.report.cosignings.add(e)
 	}
 	return nil
@@ -87,13 +85,13 @@ func (v *verification) retire() {
 		v.report.byKeys = append(v.report.byKeys, fmt.Sprintf("no checkpoint is signed by %s+%08x, the last key that is given: it has signed nothing yet, or its signatures were removed and a replaced key signed what is here", v.report.Origin, hash))
 	}
 	if left > 0 {
-		v.report.byKeys = append(v.report.byKeys, fmt.Sprintf("%d checkpoints count for nothing, the first of them of %d records in %s line %d: only %s+%08x signed it, which %s+%08x had replaced at %d records. "+
+		v.report.byKeys = append(v.report.byKeys, fmt.Sprintf("%d checkpoints do not count, the first of them of %d records in %s line %d: only %s+%08x signed it, which %s+%08x had replaced at %d records. "+
 			"The old key was used again, signatures of the new one were removed, or the keys were not given in the order in which they replaced each other",
 			left, first.Size, first.file, first.line, first.Origin, first.by, newest.Origin, newest.by, newest.Size))
 	}
 }
 
-// ownCheckpoints reads the file beside the log. It is the log's own, so what is wrong in it is a fault of the log.
+// ownCheckpoints reads the checkpoint file of the log. It is part of the log, so a defect in it is a fault of the log.
 func (v *verification) ownCheckpoints() error {
 	f, _, err := openRegular(v.own)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -111,7 +109,7 @@ func (v *verification) ownCheckpoints() error {
 		var bad *NoteError
 		switch {
 		case errors.As(err, &bad) && bad.Torn, n.IsOpen:
-			v.report.incomplete("the file of checkpoints ends within one: it is being written, or was cut off")
+			v.report.incomplete("the file of checkpoints ends in the middle of one: it is being written, or was cut off")
 			return nil
 		case errors.As(err, &bad):
 			return &Fault{v.own, bad.Line, 0, bad.Err.Error()}
@@ -132,7 +130,7 @@ func (v *verification) ownCheckpoints() error {
 		case c.SignedAt.IsZero():
 			return &Fault{v.own, n.Line, c.Size, "the log did not sign the checkpoint's time"}
 		case c.Size < last:
-			return &Fault{v.own, n.Line, c.Size, fmt.Sprintf("a checkpoint of %d records behind one of %d", c.Size, last)}
+			return &Fault{v.own, n.Line, c.Size, fmt.Sprintf("a checkpoint of %d records comes after one of %d", c.Size, last)}
 		}
 		last = c.Size
 		if len(v.o.Outside) > 0 {
@@ -149,8 +147,8 @@ func (v *verification) ownCheckpoints() error {
 }
 
 // outsideCheckpoints reads a file that was held elsewhere. It may hold checkpoints of other logs; one that cannot be verified ends the verification,
-// since it was given to be relied on. All of them must fit the log; they count as held elsewhere only if the file is none of the log's own. Of
-// files that lie apart from the log's own checkpoints nothing tells that but a witness.
+// since it was given to be relied on. All of them must match the log, but they count as kept elsewhere only if the file is not one of the log's own. For
+// files that lie apart from the log's own checkpoints only a cosignature shows that.
 func (v *verification) outsideCheckpoints(file string) error {
 	given, err := v.given(file)
 	if err != nil {
@@ -200,7 +198,7 @@ func (v *verification) given(file string) (found []expected, err error) {
 		}
 		if v.report.Origin != "" && head.Origin != v.report.Origin {
 			if slices.Contains(strings.Fields(string(n.Raw)), v.report.Origin) {
-				return nil, fmt.Errorf("%s line %d: a checkpoint of %q names %q, so that something was put before or into one of these", file, n.Line, head.Origin, v.report.Origin)
+				return nil, fmt.Errorf("%s line %d: a checkpoint of %q names %q, so text was inserted before or into one of their checkpoints", file, n.Line, head.Origin, v.report.Origin)
 			}
 			v.report.others++
 			continue
@@ -210,7 +208,7 @@ func (v *verification) given(file string) (found []expected, err error) {
 			return nil, fmt.Errorf("%s line %d: %w", file, n.Line, err)
 		}
 		if key := v.o.Keys.doubled(head.Origin, n.Raw); key != "" {
-			return nil, fmt.Errorf("%s line %d: %s signed the checkpoint more than once, and nothing says which of its signatures counts", file, n.Line, key)
+			return nil, fmt.Errorf("%s line %d: %s signed the checkpoint more than once, and which of its signatures counts is not known", file, n.Line, key)
 		}
 		if err := v.origin(c.Origin); err != nil {
 			return nil, fmt.Errorf("%s line %d: %w", file, n.Line, err)
@@ -230,8 +228,8 @@ func (v *verification) given(file string) (found []expected, err error) {
 	return found, nil
 }
 
-// ownFile says why a file is the log's own, or may as well be a copy of it; nothing if it was held elsewhere, as far as can be seen. An attacker who sets a log
-// back sets its own checkpoints back too.
+// ownFile says why a file is the log's own checkpoint file, or cannot be told from a copy of it; it returns "" if the file appears to have been kept elsewhere. An
+// attacker who rolls a log back rolls back its own checkpoints too.
 func (v *verification) ownFile(file string, given []expected) (why string, err error) {
 	info, err := os.Stat(file)
 	if err != nil {
@@ -273,7 +271,7 @@ func (v *verification) dirs() []string {
 	return dirs
 }
 
-// ownBeside are the files of checkpoints beside the named files. They were not named themselves, and the records are not held to them.
+// ownBeside are the files of checkpoints beside the named files. They were not named themselves, so the records need not match them.
 func (v *verification) ownBeside() []string {
 	if v.o.Dir != "" {
 		return nil
@@ -287,7 +285,7 @@ func (v *verification) ownBeside() []string {
 	return files
 }
 
-// knowBeside remembers the checkpoints in files that lie beside the named ones, so that a copy of one is known for a copy.
+// knowBeside remembers the checkpoints in checkpoint files beside the named files, so that copies of them are recognised.
 func (v *verification) knowBeside() error {
 	for _, file := range v.ownBeside() {
 		f, _, err := openRegular(file)
@@ -365,7 +363,7 @@ func IsWithin(path, dir string) (bool, error) {
 	return false, err
 }
 
-// onlyOrigin is the log whose keys were given, if they are of one.
+// onlyOrigin is the log whose keys were given, "" if they belong to several.
 func (v *verification) onlyOrigin() string {
 	if o := v.o.Keys.Origins(); len(o) == 1 {
 		return o[0]
@@ -373,7 +371,7 @@ func (v *verification) onlyOrigin() string {
 	return ""
 }
 
-// origin holds every checkpoint to the same log.
+// origin requires every checkpoint to be of the same log.
 func (v *verification) origin(name string) error {
 	v.report.Origin = cmp.Or(v.report.Origin, name)
 	if name != v.report.Origin {
@@ -392,9 +390,7 @@ func (v *verification) add(e expected) error {
 	if n := len(v.expect); n > 0 {
 		if l := &v.expect[n-1]; l.Head == e.Head && l.isOutside == e.isOutside && l.rank == e.rank { // an idle log signs the same head every minute
 			l.Witnesses = append(l.Witnesses, e.Witnesses...)
-			if e.SignedAt.After(l.SignedAt) {
-				l.SignedAt = e.SignedAt
-			}
+			l.SignedAt = later(l.SignedAt, e.SignedAt)
 			return nil
 		}
 	}

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// Fault is a place in a log that does not fit.
+// Fault is a place where a log contradicts itself, its checkpoints or its format.
 type Fault struct {
 	File    string `json:"file"`
 	Line    int    `json:"line,omitempty"` // counted from 1; 0 if it is about the whole file
@@ -23,7 +23,7 @@ func (f *Fault) Error() string {
 	return fmt.Sprintf("%s: %s", f.File, f.Problem)
 }
 
-// IsFault says whether an error means that a log does not fit, rather than that reading failed.
+// IsFault says whether an error means that a log was changed, rather than that reading failed.
 func IsFault(err error) bool {
 	return errors.As(err, new(*Fault)) || errors.Is(err, ErrRolledBack)
 }

@@ -70,7 +70,8 @@ func TestCheckpointsAreMadeOnAFullDisk(t *testing.T) {
 			break
 		}
 	}
-	l.notes, _, err = openNotes(l.notes.path, time.Now())
+	l.notes = &noteFile{path: l.notes.path}
+	_, err = l.notes.thin(time.Now())
 	if err != nil {
 		t.Fatalf("a start on a full disk: %v", err)
 	}

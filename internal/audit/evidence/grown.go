@@ -9,12 +9,10 @@ import (
 	"strings"
 
 	"golang.org/x/mod/sumdb/tlog"
-
-	"github.com/pipeguard/pipeguard/internal/atmost"
 )
 
 // A witness asks how a log grew from the records that it cosigned last, which may be long ago if it was away. Once some of the records behind these are
-// removed, their leaves are gone. So what proves the growth is kept in a file beside the key: the tree of the cosigned records, and the roots of the subtrees
+// removed, their leaves are gone. So the proof of growth is kept in a file beside the key: the tree of the cosigned records, and the roots of the subtrees
 // that cover those behind them.
 
 // grownTitle is the first line of such a file.
@@ -83,7 +81,7 @@ func (l *Log) since(ctx context.Context, old uint64, head Head) (growth, error) 
 	return g, nil
 }
 
-// keepGrown keeps how the log grew since the records that the witness cosigned last, unless it has cosigned more by now.
+// keepGrown stores how the log grew since the records that the witness cosigned last, unless it has cosigned more since.
 func (l *Log) keepGrown(g growth) {
 	if l.o.Grown == "" {
 		return
@@ -102,7 +100,7 @@ func (l *Log) keepGrown(g growth) {
 	l.cosigned, l.isUngrown = g.before.end, err != nil
 	l.mu.Unlock()
 	if isNew {
-		l.o.OnFault(fmt.Errorf("what proves to the witness how the audit log grew cannot be kept, so that it may refuse the log once records were removed: %w", err))
+		l.o.OnFault(fmt.Errorf("the proof of the audit log's growth cannot be stored, so the witness may refuse the log once records are removed: %w", err))
 	}
 }
 
@@ -116,7 +114,7 @@ func (l *Log) wasCosigned(head Head) {
 	}
 }
 
-// growBehind keeps what will prove the growth of the log when its records up to last are gone, if the witness has cosigned fewer.
+// growBehind stores the proof of growth that is needed once the records up to last are gone, if the witness has cosigned fewer.
 func (l *Log) growBehind(ctx context.Context, last uint64) {
 	l.mu.Lock()
 	old := l.cosigned
@@ -130,13 +128,13 @@ func (l *Log) growBehind(ctx context.Context, last uint64) {
 		g, err = l.since(ctx, old, head)
 	}
 	switch {
-	case ctx.Err() != nil: // nothing will be removed either
+	case ctx.Err() != nil: // the records will not be removed either
 		return
 	case err != nil:
 		l.mu.Lock()
-		l.cosigned = 0 // this is told once
+		l.cosigned = 0 // reported once
 		l.mu.Unlock()
-		l.o.OnFault(fmt.Errorf("the witness cosigned %d records last, and will not know how the log grew when those up to %d are removed: %w", old, last, err))
+		l.o.OnFault(fmt.Errorf("the witness cosigned %d records last, and the growth of the log since then cannot be proven once records up to %d are removed: %w", old, last, err))
 		return
 	}
 	l.keepGrown(g)
@@ -165,11 +163,7 @@ func readGrown(file string) (growth, error) {
 	if file == "" {
 		return growth{}, os.ErrNotExist
 	}
-	f, _, err := openRegular(file)
-	if err != nil {
-		return growth{}, err
-	}
-	text, err := atmost.ReadAndClose(f, maxGrown)
+	text, err := readRegular(file, maxGrown)
 	if err != nil {
 		return growth{}, err
 	}

@@ -22,7 +22,7 @@ const (
 // OriginPrefix begins the origin of each log of ours; the node's name, or another name for the log, follows.
 const OriginPrefix = "pipeguard.dev/audit/"
 
-// Origin returns the origin of the log of a node, or of another name; an origin stays what it is.
+// Origin returns the origin of the log of a node or of another name. An origin is returned unchanged.
 func Origin(name string) string {
 	if strings.Contains(name, "/") {
 		return name
@@ -30,7 +30,7 @@ func Origin(name string) string {
 	return OriginPrefix + name
 }
 
-// Key is a private key with its name: of a log, its origin; of a witness, the witness's name. It never prints its secret.
+// Key is a private key with its name: of a log, its origin; of a witness, the witness's name. It never prints its private half.
 type Key struct {
 	name    string
 	private ed25519.PrivateKey
@@ -53,7 +53,7 @@ func isName(name string) bool {
 		strings.IndexFunc(name, func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }) < 0
 }
 
-// errKey names no part of the text: it may hold a secret.
+// errKey does not quote the text, which may be a secret.
 var errKey = errors.New("not a private key of an audit log (PRIVATE+KEY+name+hash+base64, Ed25519)")
 
 // ParseKey reads what Secret returns, with at most one newline after it.
@@ -70,7 +70,7 @@ func ParseKey(text []byte) (*Key, error) {
 	return &Key{parts[2], ed25519.NewKeyFromSeed(seed[1:])}, nil
 }
 
-// Secret returns the private key in the form of golang.org/x/mod/sumdb/note, with a newline. It belongs in a file of mode 0600 and nowhere else.
+// Secret returns the private key in the form of golang.org/x/mod/sumdb/note, with a newline. Store it only in a file of mode 0600.
 func (k *Key) Secret() []byte {
 	seed := append([]byte{algLog}, k.private.Seed()...)
 	return fmt.Appendf(nil, "PRIVATE+KEY+%s+%08x+%s\n", k.name, k.verifier(algLog).KeyHash(), base64.StdEncoding.EncodeToString(seed))
@@ -85,7 +85,7 @@ func (k *Key) LogKey() string { return k.verifier(algLog).String() }
 // WitnessKey returns the verifier key for cosignatures that this key gives as a witness.
 func (k *Key) WitnessKey() string { return k.verifier(algCosign).String() }
 
-// String returns the public half: what is printed by accident is no secret.
+// String returns the public half, so that printing a key by accident reveals no secret.
 func (k *Key) String() string { return k.LogKey() }
 
 // GoString is String, for the verb %#v.

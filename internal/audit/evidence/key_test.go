@@ -26,7 +26,7 @@ func TestAKeyNeverPrintsItsSecret(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, text := range []string{
-		string(asJSON), k.String(), fmt.Sprint(k), fmt.Sprintf("%v %+v %#v %s %q %x %d", k, k, k, k, k, k, k), fmt.Sprintf("%+v", Options{Keys: []*Key{k}}), fmt.Sprintf("%v", signer{k}),
+		string(asJSON), k.String(), fmt.Sprint(k), fmt.Sprintf("%v %+v %#v %s %q %x %d", k, k, k, k, k, k, k), fmt.Sprintf("%+v", Options{Keys: []*Key{k}}), fmt.Sprintf("%v", signer{k, algLog, time.Time{}}),
 		errors.Join(func() error { _, err := ParseKey([]byte(string(k.Secret()) + "x")); return err }()).Error(),
 		func() string { _, err := ParseKeys(string(k.Secret())); return err.Error() }(),
 	} {
@@ -76,7 +76,7 @@ func TestPrivateKeysThatOthersCanReadAreRefused(t *testing.T) {
 	}
 }
 
-func TestVerifierKeysThatAreNoneAreRefused(t *testing.T) {
+func TestInvalidVerifierKeysAreRefused(t *testing.T) {
 	good := newKey(t, origin).LogKey()
 	data, err := base64.StdEncoding.DecodeString(strings.SplitN(good, "+", 3)[2]) // a name, its hash, and the base64 of type and key, which may hold a + too
 	if err != nil {
@@ -120,7 +120,7 @@ func TestALogIsVerifiedAcrossARotationOfItsKey(t *testing.T) {
 	if r := verify(t, VerifyOptions{Dir: m.dir, Keys: both, Outside: outside}); r.Verdict != VerdictOK || r.OwnCovered != 5 {
 		t.Errorf("both keys: %s %v %v", r.Verdict, r.Fault, r.Incomplete)
 	}
-	if r := verify(t, VerifyOptions{Dir: m.dir, Keys: m.keys(), Outside: outside}); r.Verdict != VerdictIncomplete || !strings.Contains(r.Incomplete[0], "signed by no key") {
+	if r := verify(t, VerifyOptions{Dir: m.dir, Keys: m.keys(), Outside: outside}); r.Verdict != VerdictIncomplete || !strings.Contains(r.Incomplete[0], "not signed by any given key") {
 		t.Errorf("the new key alone: %s %v %v", r.Verdict, r.Fault, r.Incomplete)
 	}
 	if r := verify(t, VerifyOptions{Dir: m.dir, Keys: keysOf(t, oldKey.LogKey())}); r.Verdict != VerdictIncomplete {

@@ -9,7 +9,7 @@ import (
 	"github.com/pipeguard/pipeguard/internal/winsvc"
 )
 
-// ReadKey reads a private key from a file that its owner alone can read. On Windows the access list of the directory decides.
+// ReadKey reads a private key from a file that only its owner can read. On Windows the access list of its directory protects it.
 func ReadKey(file string) (*Key, error) {
 	info, err := os.Lstat(file)
 	if err != nil {
@@ -19,7 +19,7 @@ func ReadKey(file string) (*Key, error) {
 		return nil, fmt.Errorf("audit key %s: not a regular file", file)
 	}
 	if mode := info.Mode().Perm(); runtime.GOOS != "windows" && mode&0o077 != 0 {
-		return nil, fmt.Errorf("audit key %s: mode %#o lets others at it; 0600 is needed", file, mode)
+		return nil, fmt.Errorf("audit key %s: mode %#o lets other accounts read or change it; it must be 0600", file, mode)
 	}
 	text, err := readSmall(file, 4096)
 	if err != nil {
@@ -54,7 +54,7 @@ func WriteKeys(file string, keys ...string) error {
 	return writeTo(f, text)
 }
 
-// writeTo fills a file that is new: a key that is overwritten is lost.
+// writeTo fills a new file: an overwritten key would be lost.
 func writeTo(f *os.File, text []byte) error {
 	_, err := f.Write(text)
 	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {

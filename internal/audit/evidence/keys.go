@@ -46,7 +46,7 @@ func ParseKeys(text string) (Keys, error) {
 	}
 	if len(faults) > 0 {
 		if more := len(faults) - maxNamed; more > 0 { // a file of another kind has nothing else
-			faults = append(faults[:maxNamed], fmt.Errorf("and %d lines more", more))
+			faults = append(faults[:maxNamed], fmt.Errorf("and %d more lines", more))
 		}
 		return Keys{}, errors.Join(faults...)
 	}
@@ -56,7 +56,7 @@ func ParseKeys(text string) (Keys, error) {
 // parseVerifier reads one verifier key. An error does not repeat the line: the file may be one of private keys.
 func parseVerifier(line string) (verifier, error) {
 	if strings.HasPrefix(line, "PRIVATE+KEY+") {
-		return verifier{}, errors.New("a private key: it belongs in no file of verifier keys")
+		return verifier{}, errors.New("a private key, which does not belong in a file of verifier keys")
 	}
 	parts := strings.SplitN(line, "+", 3)
 	if len(parts) != 3 || !isName(parts[0]) || len(parts[1]) != 8 {
@@ -84,7 +84,7 @@ func (v verifier) equal(w verifier) bool {
 	return v.name == w.name && v.alg == w.alg && v.public.Equal(w.public)
 }
 
-// maxNamed bounds how many lines are named that are no keys.
+// maxNamed bounds how many invalid lines, or reasons of one kind, are named.
 const maxNamed = 3
 
 // And returns the keys of both.
@@ -111,12 +111,12 @@ func (k Keys) Describe() []KeyInfo {
 	return out
 }
 
-// HasWitness says whether one of them is a witness's.
+// HasWitness says whether one of the keys is a witness's.
 func (k Keys) HasWitness() bool {
 	return slices.ContainsFunc(k.all, func(v verifier) bool { return v.alg == algCosign })
 }
 
-// KeyInfo is what is told of a public key.
+// KeyInfo describes a public key.
 type KeyInfo struct {
 	Kind string // log or witness
 	Name string

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 )
 
-// Options say how checkpoints of a log are made.
+// Options configure the checkpoints of a log.
 type Options struct {
 	// Dir is the log. Checkpoints are kept in it, which helps those who copy the log and proves little: see Sinks.
 	Dir string
@@ -57,9 +57,6 @@ func (o *Options) complete() error {
 	return errors.Join(faults...)
 }
 
-// keys are those that verify what Keys sign.
-func (o *Options) keys() Keys { return keysOfAll(o.Keys) }
-
 // keysOfAll are the public halves of keys, the oldest first.
 func keysOfAll(private []*Key) Keys {
 	var keys Keys
@@ -91,7 +88,7 @@ type Log struct {
 	removed uint64
 	closed  bool
 
-	spare *spare // nil if nothing is removed
+	spare spare
 
 	workers []*sinkWorker
 	stop    context.CancelFunc
@@ -106,16 +103,16 @@ func Open(ctx context.Context, o Options) (*Log, error) {
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("audit evidence: %w", err)
 	}
-	l := &Log{o: o, thinned: o.Now()}
-	notes, raw, err := openNotes(filepath.Join(o.Dir, CheckpointFile), o.Now())
+	notes := &noteFile{path: filepath.Join(o.Dir, CheckpointFile)}
+	l := &Log{o: o, thinned: o.Now(), notes: notes, spare: spare{path: filepath.Join(o.Dir, StartFile)}}
+	raw, err := notes.thin(o.Now())
 	if err != nil {
 		return nil, fmt.Errorf("audit evidence: %w", err)
 	}
-	l.notes = notes
 	if notes.strange > 0 {
-		o.OnFault(fmt.Errorf("%w: %d places in %s look like checkpoints and are not, and a verification names the first", ErrCheckpointsStrange, notes.strange, notes.path))
+		o.OnFault(fmt.Errorf("%w: %d entries of %s look like checkpoints and are not; a verification names the first", ErrCheckpointsStrange, notes.strange, notes.path))
 	}
-	last, err := knownOf(o.Dir, raw, o.States, o.keys())
+	last, err := knownOf(o.Dir, raw, o.States, keysOfAll(o.Keys))
 	if err == nil && last.Size > 0 && last.Origin != o.Keys[0].name {
 		err = fmt.Errorf("the last checkpoint in %s names the log %q, and the key belongs to %q", o.Dir, last.Origin, o.Keys[0].name)
 	}
@@ -125,7 +122,7 @@ func Open(ctx context.Context, o Options) (*Log, error) {
 		l.tree, l.start, l.removed = found.tree, found.start, found.removed
 	}
 	if err == nil && last.lacks {
-		o.OnFault(fmt.Errorf("%w: the key has signed %d records, and the last checkpoint there is of %d", ErrCheckpointsGone, last.Size, sizeOf(raw)))
+		o.OnFault(fmt.Errorf("%w: the key has signed %d records, and the last checkpoint there covers %d", ErrCheckpointsGone, last.Size, sizeOf(raw)))
 		err = l.notes.append(last.raw, o.Now())
 	}
 	if err != nil {
@@ -140,7 +137,6 @@ func Open(ctx context.Context, o Options) (*Log, error) {
 	l.states = openStates(o.States, last.raw, o.OnFault)
 	l.signed = last.Head
 	if o.Prunes {
-		l.spare = &spare{path: filepath.Join(o.Dir, StartFile)}
 		l.spare.keep()
 	}
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -153,7 +149,7 @@ func Open(ctx context.Context, o Options) (*Log, error) {
 	return l, nil
 }
 
-// Removed is the last record that, when the log was opened, a signed LogPrune record said was removed.
+// Removed is the number of the last record that a signed LogPrune record named as removed when the log was opened.
 func (l *Log) Removed() uint64 { return l.removed }
 
 // Append adds the leaf hash of a record that is durable.
@@ -171,7 +167,7 @@ func (l *Log) Root() (size uint64, root [32]byte, err error) {
 	return l.tree.end, l.tree.root(), nil
 }
 
-// Checkpoint signs the tree as it is, keeps the checkpoint, and gives copies to the sinks, for which it does not wait.
+// Checkpoint signs the current tree, stores the checkpoint, and gives copies to the sinks without waiting for them.
 func (l *Log) Checkpoint(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("audit checkpoint: %w", err)
@@ -211,7 +207,7 @@ func (l *Log) checkpoint(isLast bool) error {
 	}
 	l.states.write(raw)
 	l.signed = head
-	if l.spare != nil && !isLast {
+	if l.o.Prunes && !isLast {
 		l.spare.keep()
 	}
 	for _, c := range l.workers {
@@ -236,7 +232,7 @@ func (l *Log) prove(ctx context.Context, old uint64, head Head) (tlog.TreeProof,
 	return proveGrowth(g.before, g.after)
 }
 
-// Close makes a last checkpoint, lets the sinks take it until ctx is done, and ends. The log must take no more records.
+// Close makes a last checkpoint and waits until the sinks have taken it or ctx is done. No records may be appended any more.
 func (l *Log) Close(ctx context.Context) error {
 	l.signing.Lock()
 	defer l.signing.Unlock()
@@ -246,23 +242,20 @@ func (l *Log) Close(ctx context.Context) error {
 	err := errors.Join(l.checkpoint(true), l.keepStart())
 	l.closed = true
 	for _, c := range l.workers {
-		c.end()
+		close(c.newest)
 	}
 	for _, c := range l.workers {
 		select {
 		case <-c.done:
-		case <-ctx.Done(): // a sink that heeds its own context ends too; one that does not is left behind
+		case <-ctx.Done(): // a sink that observes its context ends too; one that does not is abandoned
 			l.stop()
 		}
 	}
 	l.stop()
-	if l.spare != nil {
-		err = errors.Join(err, l.spare.drop())
-	}
-	return errors.Join(err, l.notes.close(), l.states.close())
+	return errors.Join(err, l.spare.drop(), l.notes.close(), l.states.close())
 }
 
-// sizeOf is how many records a checkpoint says it is of, 0 without one.
+// sizeOf is the number of records in a checkpoint, 0 without one.
 func sizeOf(raw []byte) uint64 {
 	h, err := Inspect(raw)
 	if err != nil {
@@ -315,15 +308,11 @@ func (l *Log) startBehind(tree leafRange) error {
 }
 
 func (l *Log) replaceStart(tree leafRange) error {
-	file, content := filepath.Join(l.o.Dir, StartFile), formatStart(tree)
-	if l.spare == nil {
-		return replace(file, content)
-	}
 	temp, err := l.spare.take()
 	if err != nil {
 		return err
 	}
-	return replaceBy(temp, file, content)
+	return replaceBy(temp, l.spare.path, formatStart(tree))
 }
 
 // keepStart puts the start of the log back if it was removed or changed: nothing but this process knows the tree of what is gone. l.signing must be held.
@@ -342,7 +331,7 @@ func (l *Log) keepStart() error {
 	return nil
 }
 
-// Sinks counts what became of copies.
+// Sinks returns the statistics of each sink.
 func (l *Log) Sinks() []SinkStats {
 	out := make([]SinkStats, 0, len(l.workers))
 	for _, c := range l.workers {

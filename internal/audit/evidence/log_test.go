@@ -116,7 +116,7 @@ func TestALogThatIsNotTheOneSignedLastIsNotContinued(t *testing.T) {
 	}
 }
 
-func TestOptionsThatCannotBeMeantAreRefused(t *testing.T) {
+func TestInvalidOptionsAreRefused(t *testing.T) {
 	a, b := newKey(t, "a"), newKey(t, "b")
 	for name, o := range map[string]Options{
 		"no directory":     {Keys: []*Key{a}},
@@ -199,7 +199,7 @@ func (s *taker) Send(_ context.Context, c Copy) error {
 	return nil
 }
 
-func TestASinkThatNeverAnswersHoldsNobodyUp(t *testing.T) {
+func TestASinkThatNeverAnswersBlocksNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		bad, good := &stuck{}, &taker{make(chan Copy, 100)}
 		m := newLog(t, Options{Sinks: []Sink{bad, good}, Now: time.Now})

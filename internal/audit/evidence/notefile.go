@@ -31,14 +31,7 @@ const noteRoom = 256 << 10
 // keepAll is how long every checkpoint is kept; of older ones the last of each hour is.
 const keepAll = 24 * time.Hour
 
-// openNotes thins the file, mends its end, and returns the last checkpoint in it, unverified and maybe empty.
-func openNotes(path string, now time.Time) (*noteFile, []byte, error) {
-	f := &noteFile{path: path}
-	last, err := f.thin(now)
-	return f, last, err
-}
-
-// thin rewrites the file without checkpoints that are no longer needed, and without a torn one at its end. Where the file cannot be replaced, on a full
+// thin opens the file, and returns the last checkpoint in it, unverified, nil if there is none. It rewrites the file without checkpoints that are no longer needed, and without a torn one at its end. Where the file cannot be replaced, on a full
 // disk or while it is being read on Windows, it stays in use, and only its torn end is cut off: a start must not need room.
 func (f *noteFile) thin(now time.Time) (last []byte, err error) {
 	old, _, err := openRegular(f.path)

@@ -9,7 +9,7 @@ import (
 	"iter"
 )
 
-// NoteError is a place in a file of checkpoints where none can be read.
+// NoteError is a place in a checkpoint file where no checkpoint can be read.
 type NoteError struct {
 	Line int // counted from 1
 	// Torn means that the file ends within the note: its write was cut short, or has not ended yet.
@@ -22,7 +22,7 @@ func (e *NoteError) Error() string { return fmt.Sprintf("line %d: %v", e.Line, e
 // Unwrap returns what is wrong.
 func (e *NoteError) Unwrap() error { return e.Err }
 
-// isTorn says whether an error is that of a note whose end is missing.
+// isTorn says whether an error means that the end of a note is missing.
 func isTorn(err error) bool {
 	e, ok := errors.AsType[*NoteError](err)
 	return ok && e.Torn

@@ -10,29 +10,24 @@ import (
 	"github.com/pipeguard/pipeguard/internal/audit/segment"
 )
 
-// opening is what a segment says first: how the log stood when it was begun.
+// opening is the first record of a segment: the state of the log when the segment was begun.
 type opening struct {
-	Segment
-	isWhole  bool // its first line is there
-	opens    bool // that line is a record of the number in the name
-	counts   bool // the log goes on from it
+	segment.Link
+	Path     string
 	isPacked bool
-	size     int64 // of the file
-	misfit   error // why the first line is no opening of the segment, nil if it is one: see segment.Misfit
-	link     segment.Link
 	declared audit.Log
 }
 
 // look reads the first line of a segment. A writer judges a damaged one by itself.
-func look(s Segment, isWriter bool) (opening, error) {
-	o := opening{Segment: s}
+func look(s segment.Entry, isWriter bool) (opening, error) {
+	o := opening{Link: segment.Link{Given: s.Given, First: s.First}, Path: s.Path}
 	f, err := OpenSegment(s.Path)
 	if err != nil {
 		return o, err
 	}
 	defer f.Close() //nolint:errcheck // only read
 	size, isPlain := f.Size()
-	o.size, o.isPacked = size, !isPlain
+	o.Size, o.isPacked = size, !isPlain
 	in := segment.NewLines(f, audit.MaxRecord, audit.MaxRecord)
 	raw, err := in.Next()
 	if errors.Is(err, io.EOF) || errors.Is(err, audit.ErrTooLong) {
@@ -44,8 +39,8 @@ func look(s Segment, isWriter bool) (opening, error) {
 	if !isWriter && in.HasNUL() { // a page of it was lost when the machine failed
 		return o, nil
 	}
-	o.isWhole, o.link = true, segment.LinkOf(s.name(), size, raw)
-	o.misfit = o.link.Misfit
+	o.Link = segment.LinkOf(o.Given, size, raw)
+	o.Opens, o.Void = false, nil // LinkOf knows this version alone, and a reader heeds every one
 	var r Record
 	if isWriter { // which goes on from its own lines alone
 		if _, _, ok := segment.ParseLine(raw); !ok {
@@ -55,18 +50,19 @@ func look(s Segment, isWriter bool) (opening, error) {
 	if parseRecord(raw, &r) != nil {
 		return o, nil
 	}
-	o.opens = r.Seq == s.First
+	o.Opens = r.Seq == s.First
 	if r.stage == string(audit.StageLogOpen) {
-		o.declared, _ = r.logOf() // what cannot be read declares nothing, and will not fit
+		o.declared, _ = r.logOf() // a field that cannot be read declares nothing, and the walk will find the fault
+		o.Void = o.declared.Void
 	}
 	return o, nil
 }
 
 // lookAll reads the first lines of segments, and finds out which of them count: see segment.Counts. A damaged one is passed to damaged, if that is not nil, and
 // counts as one that was not begun.
-func lookAll(segments []Segment, isWriter bool, damaged func(Segment)) ([]opening, error) {
+func lookAll(segments []segment.Entry, isWriter bool, damaged func(segment.Entry)) ([]opening, error) {
 	var all []opening
-	var claims []segment.Claim
+	var links []segment.Link
 	for _, s := range segments {
 		o, err := look(s, isWriter)
 		switch {
@@ -76,12 +72,12 @@ func lookAll(segments []Segment, isWriter bool, damaged func(Segment)) ([]openin
 			damaged(s)
 			continue
 		}
-		all = append(all, o)
-		d := o.declared
-		claims = append(claims, segment.Claim{Given: s.name(), First: s.First, IsWhole: o.isWhole, Opens: o.opens, Void: d.Void, Previous: d.PreviousSegment})
+		link := o.Link
+		link.Previous = o.declared.PreviousSegment
+		all, links = append(all, o), append(links, link)
 	}
-	for i, counts := range segment.Counts(claims) {
-		all[i].counts = counts
+	for i, counts := range segment.Counts(links) {
+		all[i].Counts = counts
 	}
 	return all, nil
 }
@@ -91,19 +87,19 @@ func lookAll(segments []Segment, isWriter bool, damaged func(Segment)) ([]openin
 func inOrder(all []opening) (kept []opening, ignored int64, unnamed []opening) {
 	named := map[string]bool{}
 	for _, o := range all {
-		if o.counts {
+		if o.Counts {
 			kept = append(kept, o)
-			for _, name := range o.declared.Void {
+			for _, name := range o.Void {
 				named[name] = true
 			}
 		}
 	}
 	for _, o := range all {
-		if o.counts {
+		if o.Counts {
 			continue
 		}
-		ignored += o.size
-		if !named[o.name()] {
+		ignored += o.Size
+		if !named[o.Given] {
 			unnamed = append(unnamed, o)
 		}
 	}
@@ -111,17 +107,17 @@ func inOrder(all []opening) (kept []opening, ignored int64, unnamed []opening) {
 }
 
 // follows compares what a segment declares of the one before with what is there: bytes of the log, and bytes behind them.
-func (o opening) follows(before Segment, bytes, behind int64) error {
+func (o opening) follows(before opening, bytes, behind int64) error {
 	d := o.declared
 	switch {
-	case d.PreviousSegment != before.name():
-		return &Fault{o.Path, 1, o.First, fmt.Sprintf("says that it follows segment %q, and stands behind %s", d.PreviousSegment, filepath.Base(before.Path))}
+	case d.PreviousSegment != before.Given:
+		return &Fault{o.Path, 1, o.First, fmt.Sprintf("says that it follows segment %q, but comes after %s", d.PreviousSegment, filepath.Base(before.Path))}
 	case d.PreviousBytes != bytes:
-		return &Fault{o.Path, 1, o.First, fmt.Sprintf("says that %d bytes of %s are of the log, and there are %d", d.PreviousBytes, filepath.Base(before.Path), bytes)}
+		return &Fault{o.Path, 1, o.First, fmt.Sprintf("says that %d bytes of %s belong to the log, but there are %d", d.PreviousBytes, filepath.Base(before.Path), bytes)}
 	case d.TornBytes < 0:
-		return &Fault{o.Path, 1, o.First, fmt.Sprintf("says that %d bytes stand behind the last record of %s, and counts less than nothing", d.TornBytes, filepath.Base(before.Path))}
+		return &Fault{o.Path, 1, o.First, fmt.Sprintf("says that %d bytes follow the last record of %s: a negative number", d.TornBytes, filepath.Base(before.Path))}
 	case behind > int64(d.TornBytes):
-		return &Fault{before.Path, 0, o.First - 1, fmt.Sprintf("%d bytes stand behind its last record, and the next segment declares %d", behind, d.TornBytes)}
+		return &Fault{before.Path, 0, o.First - 1, fmt.Sprintf("%d bytes follow its last record, but the next segment declares %d", behind, d.TornBytes)}
 	}
 	return nil
 }

@@ -11,7 +11,7 @@ func TestALogOfAnotherNodeIsNotTakenForTheOneThatIsMeant(t *testing.T) {
 	keys := m.keys().And(keysOf(t, other.LogKey()))
 	outside := []string{m.outside()}
 	r := verify(t, VerifyOptions{Dir: m.dir, Keys: keys, Outside: outside})
-	if r.Verdict != VerdictIncomplete || !strings.Contains(strings.Join(r.Incomplete, " "), "which of them") {
+	if r.Verdict != VerdictIncomplete || !strings.Contains(strings.Join(r.Incomplete, " "), "the name of this one was not given") {
 		t.Errorf("of either node: %s %v", r.Verdict, r.Incomplete)
 	}
 	if r := verify(t, VerifyOptions{Dir: m.dir, Keys: keys, Outside: outside, Origin: m.key.Name()}); r.Verdict != VerdictOK {

@@ -1,12 +1,10 @@
 package evidence
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
 
-	"github.com/pipeguard/pipeguard/internal/audit"
 	"github.com/pipeguard/pipeguard/internal/audit/segment"
 )
 
@@ -35,19 +33,13 @@ func (o Overruled) String() string {
 
 // CountRecords counts the whole records at the beginning of r that continue a log, given the number and the hash of its last record.
 func CountRecords(r io.Reader, seq uint64, leaf string) (n uint64, err error) {
-	in := segment.NewLines(r, audit.MaxRecord, audit.MaxRecord)
-	for {
-		line, err := in.Next()
-		switch {
-		case errors.Is(err, io.EOF), errors.Is(err, audit.ErrTooLong):
-			return n, nil
-		case err != nil:
-			return n, err
-		}
+	err = segment.Scan(r, func(line []byte, _ int64) bool {
 		p, _, err := segment.PlaceOf(line)
 		if err != nil || p.Seq != seq+1 || string(p.Prev) != leaf {
-			return n, nil //nolint:nilerr // what is no record ends the count
+			return false
 		}
 		n, seq, leaf = n+1, p.Seq, Leaf(line).String()
-	}
+		return true
+	})
+	return n, err
 }

@@ -48,7 +48,7 @@ func TestSegmentsMissingAmongCopiedFilesAreNamed(t *testing.T) {
 	}
 }
 
-func TestFilesThatAreNoLogAreRefused(t *testing.T) {
+func TestFilesThatAreNotALogAreRefused(t *testing.T) {
 	m := sample(t)
 	segments, _ := paths(t, m)
 	text := filepath.Join(t.TempDir(), "notes.txt")
@@ -155,7 +155,7 @@ func TestAPrunedLogIsVerifiedFromItsStart(t *testing.T) {
 	}
 }
 
-func TestSegmentsRemovedWithoutAWordAreAFault(t *testing.T) {
+func TestSegmentsRemovedWithoutARecordAreAFault(t *testing.T) {
 	m := sample(t)
 	m.open(Options{})
 	segments, _ := paths(t, m)

@@ -5,9 +5,11 @@ import (
 	"slices"
 
 	"golang.org/x/mod/sumdb/tlog"
+
+	"github.com/pipeguard/pipeguard/internal/audit/segment"
 )
 
-// Position is the end of what a verification found signed: the tree of the records up to there.
+// Position is the last signed record that a verification reached, with the tree of the records up to there.
 type Position struct {
 	tree  leafRange
 	first uint64 // the record that the segment begins with which holds the last one
@@ -23,19 +25,19 @@ var errFromStart = errors.New("the whole log must be verified")
 // goOn leaves out the segments that were verified before, if the next record, or the segment that it would be in, is there.
 func (v *verification) goOn() error {
 	after := v.o.After
-	isBehind := func(s Segment) bool { return s.First >= after.first }
+	isBehind := func(s segment.Entry) bool { return s.First >= after.first }
 	if after.Last() == 0 || v.o.Again {
 		return nil
 	}
-	if v.first.end > after.Last() || !slices.ContainsFunc(v.segments, func(s Segment) bool { return isBehind(s) && s.First <= after.Last()+1 }) {
+	if v.first.end > after.Last() || !slices.ContainsFunc(v.segments, func(s segment.Entry) bool { return isBehind(s) && s.First <= after.Last()+1 }) {
 		return errFromStart
 	}
 	v.after = after.tree.clone()
-	v.segments = slices.DeleteFunc(v.segments, func(s Segment) bool { return !isBehind(s) })
+	v.segments = slices.DeleteFunc(v.segments, func(s segment.Entry) bool { return !isBehind(s) })
 	return nil
 }
 
-// held are leaf hashes of records whose numbers have no gap.
+// held are the leaf hashes of consecutive records.
 type held struct {
 	first  uint64
 	leaves []tlog.Hash

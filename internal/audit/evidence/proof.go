@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"golang.org/x/mod/sumdb/tlog"
+
+	"github.com/pipeguard/pipeguard/internal/audit/segment"
 )
 
 // proofTitle is the first line of a proof. https://c2sp.org/tlog-proof
@@ -30,7 +32,7 @@ func Prove(ctx context.Context, o VerifyOptions, seq uint64) ([]byte, error) {
 	}
 	v := newVerification(o)
 	v.keepRaw = true
-	_, strays, err := listSegments(o.Dir)
+	_, strays, err := segment.List(o.Dir)
 	if err := errors.Join(err, v.reportStrays(strays), v.find(), v.collect()); err != nil {
 		return nil, fmt.Errorf("prove record %d: %w", seq, err)
 	}
@@ -46,7 +48,7 @@ func Prove(ctx context.Context, o VerifyOptions, seq uint64) ([]byte, error) {
 	tree.append(Leaf(record))
 	tree.join(behind)
 	if tree.root() != c.Root {
-		return nil, fmt.Errorf("prove record %d: %w", seq, &Fault{c.file, c.line, seq, "the checkpoint was signed of another log"})
+		return nil, fmt.Errorf("prove record %d: %w", seq, &Fault{c.file, c.line, seq, "the checkpoint signs another log"})
 	}
 	proof, err := proveLeaf(before, behind)
 	if err != nil {
@@ -54,7 +56,7 @@ func Prove(ctx context.Context, o VerifyOptions, seq uint64) ([]byte, error) {
 	}
 	out := fmt.Appendf(nil, "%s\nextra %s\nindex %d\n", proofTitle, base64.StdEncoding.EncodeToString(record), seq-1)
 	out = append(append(appendHashes(out, proof), '\n'), c.Raw...)
-	_, err = CheckProof(out, o.Keys) // what is handed out holds
+	_, err = CheckProof(out, o.Keys) // so that no invalid proof is returned
 	return out, err
 }
 
@@ -88,7 +90,7 @@ func split(ctx context.Context, dir string, seq, size uint64) (record []byte, be
 		return nil, leafRange{}, leafRange{}, err
 	}
 	if record == nil || before.end != seq-1 || behind.end != size {
-		return nil, leafRange{}, leafRange{}, errors.New("the log does not have it any more")
+		return nil, leafRange{}, leafRange{}, errors.New("the log no longer holds it")
 	}
 	return record, before, behind, nil
 }

@@ -8,10 +8,10 @@ import (
 	"github.com/pipeguard/pipeguard/internal/audit/segment"
 )
 
-// MaxSize is the largest tree that is dealt with: a proof then has fewer than 63 hashes, and sizes fit an int64.
+// MaxSize is the largest supported tree: a proof then has fewer than 63 hashes, and sizes fit an int64.
 const MaxSize = segment.MaxSeq
 
-// reader finds subtrees for proofs in ranges.
+// reader returns the subtrees in ranges to the functions that build proofs.
 func reader(ranges ...leafRange) tlog.HashReader {
 	known := map[int64]tlog.Hash{}
 	for _, s := range ranges {

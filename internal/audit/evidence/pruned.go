@@ -26,11 +26,7 @@ type byWitness struct {
 
 // latest is the later one of both, in size and time by themselves.
 func (c byWitness) latest(other byWitness) byWitness {
-	c.size = max(c.size, other.size)
-	if other.at.After(c.at) {
-		c.at = other.at
-	}
-	return c
+	return byWitness{max(c.size, other.size), later(c.at, other.at)}
 }
 
 func (u *uncompared) add(e expected) {
@@ -114,9 +110,9 @@ func (v *verification) before(e expected) error {
 	v.lastBefore = e
 	switch {
 	case isKnown && tree.root() != e.Root:
-		return &Fault{v.start, 0, e.Size, fmt.Sprintf("it is not of the log of which the checkpoint in %s line %d was signed", e.file, e.line)}
+		return &Fault{v.start, 0, e.Size, fmt.Sprintf("it is not the tree of the log that the checkpoint in %s line %d signs", e.file, e.line)}
 	case other.file != "" && other.Size == e.Size && other.Root != e.Root:
-		return &Fault{e.file, e.line, e.Size, fmt.Sprintf("it and the checkpoint in %s line %d were signed of two logs of %d records", other.file, other.line, e.Size)}
+		return &Fault{e.file, e.line, e.Size, fmt.Sprintf("it and the checkpoint in %s line %d sign different logs of %d records", other.file, other.line, e.Size)}
 	case !isKnown && e.file != v.own:
 		v.report.uncompared.add(e)
 	}

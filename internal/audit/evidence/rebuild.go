@@ -7,19 +7,21 @@ import (
 	"io/fs"
 	"path/filepath"
 	"slices"
+
+	"github.com/pipeguard/pipeguard/internal/audit/segment"
 )
 
 // ErrRolledBack means that a log is shorter than a checkpoint that it signed, or another one. To sign a checkpoint of it would contradict the first.
-var ErrRolledBack = errors.New("the audit log is not the one that its last checkpoint was signed of")
+var ErrRolledBack = errors.New("the audit log does not match its last checkpoint")
 
 // list sorts the segments in a directory.
 func (w *walk) list(ctx context.Context, dir string) (first uint64, err error) {
-	segments, _, err := listSegments(dir)
+	segments, _, err := segment.List(dir)
 	if err != nil {
 		return 0, err
 	}
 	if w.isOwn { // a writer packs nothing
-		segments = slices.DeleteFunc(segments, func(s Segment) bool { return s.name() != filepath.Base(s.Path) })
+		segments = slices.DeleteFunc(segments, func(s segment.Entry) bool { return s.Given != filepath.Base(s.Path) })
 	}
 	return w.sort(ctx, segments)
 }
@@ -31,7 +33,7 @@ type reading struct {
 	// covered is how many records are known to have been durable; signed is the checkpoint that the segments of the log are told from others by.
 	covered uint64
 	signed  Head
-	// begin, if it is not nil, is told before of the first record that is there, 0 for none, and of the tree of those that were pruned.
+	// begin, if it is not nil, is called first with the number of the first record present, 0 for none, and with the tree of the pruned records.
 	begin func(first uint64, start leafRange) error
 	// claims, if it is not nil, are added to.
 	claims *claims
@@ -63,7 +65,7 @@ func replay(ctx context.Context, dir string, r reading) (leafRange, error) {
 	switch {
 	case first == 1:
 	case first > 0 && start.end < first-1:
-		return leafRange{}, &Fault{w.order[0].Path, 0, first, fmt.Sprintf("nothing says what became of records %d to %d", start.end+1, first-1)}
+		return leafRange{}, &Fault{w.order[0].Path, 0, first, fmt.Sprintf("nothing accounts for records %d to %d", start.end+1, first-1)}
 	default:
 		tree = start.clone()
 	}
@@ -91,7 +93,7 @@ func replay(ctx context.Context, dir string, r reading) (leafRange, error) {
 	return tree, nil
 }
 
-// rebuilt is what a log was found to be.
+// rebuilt is the state of a log, as read from its directory.
 type rebuilt struct {
 	tree    leafRange
 	start   leafRange // the tree of the records that were pruned
@@ -107,7 +109,7 @@ func rebuild(ctx context.Context, dir string, k known) (b rebuilt, err error) {
 			return &Fault{filepath.Join(dir, StartFile), 0, first, unheld(first, s, k.held)}
 		}
 		if first > 0 && !k.isTrusted {
-			return &Fault{filepath.Join(dir, CheckpointFile), 0, 0, "it holds no checkpoint that the log's key signed, and beside the key none is remembered: the file was removed or replaced, or the key was, without audit.signing.old"}
+			return &Fault{filepath.Join(dir, CheckpointFile), 0, 0, "it holds no checkpoint signed by the log's key, and no checkpoint is remembered beside the key: the file was removed or replaced, or the key was, without audit.signing.old"}
 		}
 		gone = max(first, 1) - 1
 		if first != 1 { // else nothing holds it
@@ -132,7 +134,7 @@ func rebuild(ctx context.Context, dir string, k known) (b rebuilt, err error) {
 		return rebuilt{}, err
 	}
 	if fits < due {
-		return rebuilt{}, fmt.Errorf("%s: %w: %d records, signed were %d", dir, ErrRolledBack, b.tree.end, k.Size)
+		return rebuilt{}, fmt.Errorf("%s: %w: %d records, of which %d were signed", dir, ErrRolledBack, b.tree.end, k.Size)
 	}
 	pruned := r.claims.pruned(k.held)
 	if pruned < gone {
@@ -142,7 +144,7 @@ func rebuild(ctx context.Context, dir string, k known) (b rebuilt, err error) {
 	return b, nil
 }
 
-// known is what is known to be signed of a log.
+// known is what is known to have been signed of a log.
 type known struct {
 	Head         // the checkpoint of most records; unverified only where nothing is remembered beside keys
 	heads []Head // that the log must fit
@@ -172,13 +174,13 @@ func knownOf(dir string, own []byte, states []string, keys Keys) (k known, err e
 	}
 	s, err := readStates(states, keys)
 	if err != nil {
-		return known{}, fmt.Errorf("what was signed of the audit log: %w", err)
+		return known{}, fmt.Errorf("what was signed for the audit log: %w", err)
 	}
 	if err := k.heldByNewest(dir, own, states, keys); err != nil {
 		return known{}, err
 	}
 	if s.Size > 0 && own == nil {
-		segments, _, err := listSegments(dir)
+		segments, _, err := segment.List(dir)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return known{}, err
 		}
@@ -213,7 +215,7 @@ func (k *known) heldByNewest(dir string, own []byte, states []string, keys Keys)
 	}
 	s, err := readStates(states, newest)
 	if err != nil {
-		return fmt.Errorf("what was signed of the audit log: %w", err)
+		return fmt.Errorf("what was signed for the audit log: %w", err)
 	}
 	if s.Size == 0 || k.held <= s.Size {
 		return nil
@@ -249,9 +251,9 @@ func isUnheld(first uint64, start leafRange, held uint64) bool {
 
 func unheld(first uint64, start leafRange, held uint64) string {
 	if first == 0 {
-		return fmt.Sprintf("it is the tree of %d records, and no record is there", start.end)
+		return fmt.Sprintf("it is the tree of %d records, but the log has no record", start.end)
 	}
-	return fmt.Sprintf("it is the tree of %d records, of which those from %d on are there, and they are held by no checkpoint of more: the last one is of %d", start.end, first, held)
+	return fmt.Sprintf("it is the tree of %d records, of which those from %d on are still present, and no checkpoint of more records covers them: the last one covers %d", start.end, first, held)
 }
 
 // lastNote is the last one in a log's own file, nil if there is none.

@@ -157,7 +157,7 @@ func elsewhere(t *testing.T, m *madeLog, witness *Key, keys ...*Key) string {
 			t.Fatal(err)
 		}
 	}
-	if raw, err = note.Sign(n, cosigner{witness, m.clock}); err != nil {
+	if raw, err = note.Sign(n, signer{witness, algCosign, m.clock}); err != nil {
 		t.Fatal(err)
 	}
 	file := filepath.Join(t.TempDir(), "elsewhere")
@@ -197,7 +197,7 @@ func TestSignaturesOfTheNewKeyThatWereRemovedStopNoStart(t *testing.T) {
 
 // What was removed by the word of a replaced key is gone, whatever the attacker leaves of the log's own checkpoints, and whatever he has cosigned. The line of
 // the new key in a checkpoint is as easily removed as the checkpoint.
-func TestTheWordOfAReplacedKeyRemovesNothing(t *testing.T) {
+func TestAPruneRecordUnderAReplacedKeyDoesNotCount(t *testing.T) {
 	witness := newKey(t, "example.com/witness")
 	for name, own := range map[string]func(t *testing.T, m *madeLog){
 		"all of the log's own checkpoints are there": func(*testing.T, *madeLog) {},

@@ -18,7 +18,7 @@ const (
 	VerdictIncomplete Verdict = "incomplete"
 )
 
-// Report is what was found of a log. Its JSON form is promised to users.
+// Report is the result of a verification. Its JSON form is stable for users.
 type Report struct {
 	Schema  string  `json:"schema"` // pipeguard.dev/audit-verify/v1
 	Verdict Verdict `json:"verdict"`
@@ -26,7 +26,7 @@ type Report struct {
 	Fault *Fault `json:"fault,omitempty"`
 	// Incomplete says why not everything is proven.
 	Incomplete []string `json:"incomplete"`
-	// Limits are what could have happened unnoticed all the same.
+	// Limits are changes that this verification could not have noticed.
 	Limits []string `json:"limits"`
 
 	Origin   string `json:"origin,omitempty"`
@@ -132,7 +132,7 @@ func (r *Report) limit(format string, args ...any) {
 	r.Limits = append(r.Limits, fmt.Sprintf(format, args...))
 }
 
-// conclude says what the counts amount to.
+// conclude derives the verdict from the counts.
 func (r *Report) conclude(o VerifyOptions) {
 	defer r.limits(o)
 	r.Incomplete = slices.Concat(r.byKeys, r.Incomplete)
@@ -147,7 +147,7 @@ func (r *Report) conclude(o VerifyOptions) {
 		r.incomplete("no checkpoint lies beside the log: a log that is signed has one from its first second on, so the file was removed or not copied")
 	}
 	if logs := len(o.Keys.Origins()); logs > 1 && o.Origin == "" {
-		r.incomplete("the keys are of %d logs, and which of them this must be was not given", logs)
+		r.incomplete("the keys belong to %d logs, and the name of this one was not given", logs)
 	}
 	for _, text := range r.uncompared.doubts(r.witnessedBy, r.cosignings) {
 		r.incomplete("%s", text)
@@ -159,7 +159,7 @@ func (r *Report) conclude(o VerifyOptions) {
 		r.incomplete("records 1 to %d were pruned before, as the log says itself", r.PrunedUntil)
 	}
 	if r.TornBytes > 0 {
-		r.incomplete("%d bytes behind the last record, or in files without records, are none: a record being written, one that was cut short, or something added", r.TornBytes)
+		r.incomplete("%d bytes after the last record, or in files without records, are not records: a record being written, one that was cut short, or something added", r.TornBytes)
 	}
 	var unsigned []string
 	for _, o := range r.Overruled {

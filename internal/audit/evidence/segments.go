@@ -9,44 +9,13 @@ import (
 	"github.com/pipeguard/pipeguard/internal/audit/segment"
 )
 
-// Segment is one file of records.
-type Segment struct {
-	Path  string
-	First uint64 // number of its first record, from its name
-}
-
-// name is the one that its writer gave it.
-func (s Segment) name() string {
-	given, _, _ := segment.ParseCopy(filepath.Base(s.Path))
-	return given
-}
-
-// parseSegment reads the name of a segment. What its writer does not name so, no reader takes for a part of the log.
-func parseSegment(path string) (Segment, bool) {
-	_, first, ok := segment.ParseCopy(filepath.Base(path))
-	return Segment{path, first}, ok
-}
-
-// listSegments returns the segments in a directory by their first numbers, and what else is in it and is not read.
-func listSegments(dir string) ([]Segment, []segment.Stray, error) {
-	entries, strays, err := segment.List(dir)
-	if err != nil {
-		return nil, nil, err
-	}
-	out := make([]Segment, 0, len(entries))
-	for _, e := range entries {
-		out = append(out, Segment{filepath.Join(dir, e.File), e.First})
-	}
-	return out, strays, nil
-}
-
 // listForReaders leaves out the room that a process keeps which writes the log: there is nothing in it that could be read.
-func listForReaders(dir string) ([]Segment, []segment.Stray, error) {
-	segments, strays, err := listSegments(dir)
+func listForReaders(dir string) ([]segment.Entry, []segment.Stray, error) {
+	segments, strays, err := segment.List(dir)
 	return segments, slices.DeleteFunc(strays, func(s segment.Stray) bool { return s.Kind == segment.StrayRoom }), err
 }
 
-// Part is a segment that readers read, and how much of it is of the log.
+// Part is a segment that readers read, and how much of it belongs to the log.
 type Part struct {
 	Path  string
 	First uint64
@@ -58,8 +27,8 @@ type Part struct {
 	By string
 }
 
-// noRecord is what is said of a segment without a first record, if no other segment declares it void.
-const noRecord = "no record in it counts, and none of the log says why: it was not begun, or was put there"
+// noRecord is the reason given for a segment without a first record that no other segment declares void.
+const noRecord = "no record in it counts, and no record of the log says why: the segment was not begun, or was planted"
 
 // List returns what readers read of the log in dir, in the order of the records, and what they leave alone. It verifies nothing: of a log that
 // Verify finds no fault with, these are the parts that it covers. A packed one whose beginning is damaged is among them: reading it says so.
@@ -69,7 +38,7 @@ func List(dir string) ([]Part, []segment.Stray, error) {
 		return nil, nil, err
 	}
 	var parts []Part
-	all, err := lookAll(segments, false, func(s Segment) { parts = append(parts, Part{Path: s.Path, First: s.First, Bytes: -1}) })
+	all, err := lookAll(segments, false, func(s segment.Entry) { parts = append(parts, Part{Path: s.Path, First: s.First, Bytes: -1}) })
 	if err != nil {
 		return nil, nil, err
 	}
@@ -84,15 +53,15 @@ func List(dir string) ([]Part, []segment.Stray, error) {
 	}
 	segment.SortByNumber(parts, func(p Part) (uint64, string) { return p.First, filepath.Base(p.Path) })
 	for _, o := range all {
-		if !o.counts && o.opens {
+		if !o.Counts && o.Opens {
 			strays = append(strays, o.void())
 		}
 	}
 	for _, o := range unnamed {
-		mayBeNext := o.size == 0 && (len(order) == 0 || o.First > order[len(order)-1].First)
+		mayBeNext := o.Size == 0 && (len(order) == 0 || o.First > order[len(order)-1].First)
 		switch {
-		case o.opens || mayBeNext:
-		case o.size == 0:
+		case o.Opens || mayBeNext:
+		case o.Size == 0:
 			strays = append(strays, segment.Stray{Path: o.Path, Why: noRecord})
 		default:
 			strays = append(strays, segment.Stray{Path: o.Path, Why: noRecord, Kind: segment.StrayMute})
@@ -140,8 +109,8 @@ func ListAll(dir string) ([]Part, []segment.Stray, error) {
 // is left out that the log does not account for.
 func (o opening) endOf(before opening) (bytes, torn int64) {
 	d := o.declared
-	behind := before.size - d.PreviousBytes
-	if d.PreviousSegment != before.name() || d.PreviousBytes < 0 || !before.isPacked && (behind < 0 || behind > int64(d.TornBytes)) {
+	behind := before.Size - d.PreviousBytes
+	if d.PreviousSegment != before.Given || d.PreviousBytes < 0 || !before.isPacked && (behind < 0 || behind > int64(d.TornBytes)) {
 		return -1, 0
 	}
 	return d.PreviousBytes, int64(d.TornBytes)

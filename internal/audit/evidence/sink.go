@@ -2,19 +2,16 @@ package evidence
 
 import (
 	"context"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"golang.org/x/mod/sumdb/tlog"
-
-	"github.com/pipeguard/pipeguard/internal/periodic"
 )
 
-// Sink is a place outside the log's directory, where an attacker who changes the log cannot change the copy.
+// Sink is a destination for checkpoints out of reach of an attacker who can change the log.
 type Sink interface {
 	Name() string
-	// Send hands a copy on. It may take its time, and is given up when ctx ends.
+	// Send delivers a copy. It may be slow, and is cancelled with ctx.
 	Send(ctx context.Context, c Copy) error
 }
 
@@ -30,7 +27,7 @@ type Copy struct {
 	Cosigned func()
 }
 
-// SinkStats counts what became of checkpoints. Dropped ones were overtaken by newer ones before the sink took them, which say more.
+// SinkStats counts the checkpoints given to a sink. Dropped ones were superseded by newer ones before the sink took them.
 type SinkStats struct {
 	Name                  string
 	Sent, Dropped, Failed uint64
@@ -39,67 +36,41 @@ type SinkStats struct {
 // sendTimeout bounds one attempt to hand a copy on.
 const sendTimeout = 30 * time.Second
 
-// sinkWorker brings copies to one sink. Giving it one never waits: there is room for one, the newest.
+// sinkWorker sends copies to one sink. Giving it one never waits: there is room for one, the newest.
 type sinkWorker struct {
 	sink                  Sink
 	sent, dropped, failed atomic.Uint64
 	onError               func(error)
-
-	mu      sync.Mutex // guards the fields below
-	newest  *Copy
-	isEnded bool
-	wake    chan struct{} // has room for one
-	done    chan struct{}
+	newest                chan Copy     // has room for one; closed once the last was given
+	done                  chan struct{} // closed when run has returned
 }
 
 func newSinkWorker(sink Sink, onError func(error)) *sinkWorker {
-	return &sinkWorker{sink: sink, onError: onError, wake: make(chan struct{}, 1), done: make(chan struct{})}
+	return &sinkWorker{sink: sink, onError: onError, newest: make(chan Copy, 1), done: make(chan struct{})}
 }
 
+// give puts a copy in the place of one that the sink has not taken yet. It has one caller at a time.
 func (c *sinkWorker) give(copied Copy) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.newest != nil || c.isEnded {
+	select {
+	case <-c.newest:
 		c.dropped.Add(1)
+	default:
 	}
-	c.newest = &copied
-	periodic.Signal(c.wake)
+	c.newest <- copied
 }
 
-// end lets run return once it has handed on what it has.
-func (c *sinkWorker) end() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.isEnded = true
-	periodic.Signal(c.wake)
-}
-
-func (c *sinkWorker) take() (next *Copy, isEnded bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	next, c.newest = c.newest, nil
-	return next, c.isEnded
-}
-
-// run hands copies on until it is ended or ctx is.
+// run sends copies until newest is closed and empty, or ctx is done.
 func (c *sinkWorker) run(ctx context.Context) {
 	defer close(c.done)
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-c.wake:
-		}
-		for {
-			next, isEnded := c.take()
-			if next != nil {
-				c.send(ctx, *next)
-				continue
-			}
-			if isEnded {
+		case next, isGiven := <-c.newest:
+			if !isGiven {
 				return
 			}
-			break
+			c.send(ctx, next)
 		}
 	}
 }
@@ -119,7 +90,7 @@ func (c *sinkWorker) stats() SinkStats {
 	return SinkStats{c.sink.Name(), c.sent.Load(), c.dropped.Load(), c.failed.Load()}
 }
 
-// SinkError is why a copy was not taken.
+// SinkError is the reason why a sink did not take a copy.
 type SinkError struct {
 	Sink string
 	Err  error

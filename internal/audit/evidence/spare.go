@@ -20,7 +20,7 @@ type spare struct {
 	file *os.File
 }
 
-// keep sees to it that there is one, if there is room.
+// keep makes a spare file if there is none and the disk has room.
 func (s *spare) keep() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -50,7 +50,7 @@ func (s *spare) take() (*os.File, error) {
 	return segment.CreateReplacement(s.path)
 }
 
-// drop removes it.
+// drop removes the spare file.
 func (s *spare) drop() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

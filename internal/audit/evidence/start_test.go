@@ -288,7 +288,7 @@ func TestTwoLogsOfOneSizeAreAForkAlsoWhereTheirRecordsWerePruned(t *testing.T) {
 		last = append(note, last...)
 	}
 	writeFile(t, outside, last)
-	if r := verify(t, VerifyOptions{Dir: m.dir, Keys: m.keys(), Outside: []string{outside}, AllowPruned: true}); r.Verdict != VerdictTampered || !strings.Contains(r.Fault.Problem, "two logs of 9 records") {
+	if r := verify(t, VerifyOptions{Dir: m.dir, Keys: m.keys(), Outside: []string{outside}, AllowPruned: true}); r.Verdict != VerdictTampered || !strings.Contains(r.Fault.Problem, "sign different logs of 9 records") {
 		t.Errorf("%s %v, %q", r.Verdict, r.Fault, r.Incomplete)
 	}
 }
@@ -376,7 +376,7 @@ func TestACosignatureOfNoYearIsRefused(t *testing.T) {
 			t.Errorf("at second %d: %t", seconds, got)
 		}
 	}
-	if _, err := (cosigner{witness, time.Unix(lastSecond+1, 0)}).Sign(text); err == nil {
+	if _, err := (signer{witness, algCosign, time.Unix(lastSecond+1, 0)}).Sign(text); err == nil {
 		t.Error("a time of the year 10000 is signed")
 	}
 }

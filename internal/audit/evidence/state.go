@@ -98,7 +98,7 @@ func readStates(files []string, keys Keys) (s state, err error) {
 	return s, nil
 }
 
-// stateFiles are where a log remembers its last checkpoint. What fails is told once, and the log goes on without.
+// stateFiles remember the last checkpoint of a log. The first failure is reported, and the log goes on without them.
 type stateFiles struct {
 	files []*os.File
 	slot  int64

@@ -54,11 +54,7 @@ const maxStart = 64 << 10
 
 // readStart reads the start of the log in dir; a log that was never pruned starts at nothing.
 func readStart(file string) (leafRange, error) {
-	f, _, err := openRegular(file)
-	var text []byte
-	if err == nil {
-		text, err = atmost.ReadAndClose(f, maxStart)
-	}
+	text, err := readRegular(file, maxStart)
 	if errors.Is(err, fs.ErrNotExist) {
 		return leafRange{}, nil
 	}
@@ -82,6 +78,15 @@ func openRegular(file string) (*os.File, os.FileInfo, error) {
 		err = &Fault{file, 0, 0, segment.ErrNotRegular.Error()}
 	}
 	return f, info, err
+}
+
+// readRegular reads a small file of a log: see openRegular.
+func readRegular(file string, limit int64) ([]byte, error) {
+	f, _, err := openRegular(file)
+	if err != nil {
+		return nil, err
+	}
+	return atmost.ReadAndClose(f, limit)
 }
 
 func readSmall(file string, limit int64) ([]byte, error) {

@@ -18,7 +18,7 @@ import (
 )
 
 // Whoever copies a directory copies what is in it, and to open a named pipe waits until somebody writes to it.
-func TestNamedPipesInALogHoldNobodyUp(t *testing.T) {
+func TestNamedPipesInALogBlockNoReader(t *testing.T) {
 	for _, name := range []string{CheckpointFile, StartFile, "a segment", "the last segment"} {
 		t.Run(name, func(t *testing.T) {
 			m := sample(t)

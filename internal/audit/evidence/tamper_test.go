@@ -62,7 +62,7 @@ func steps(t *testing.T, records int) (all []*step, root tlog.Hash) {
 	state := walk{next: 1, visit: func(*Record) error { return nil }}
 	state.link(tlog.Hash{})
 	tree := leafRange{}
-	names := slices.DeleteFunc(slices.Sorted(maps.Keys(content)), func(name string) bool { _, ok := parseSegment(name); return !ok })
+	names := slices.DeleteFunc(slices.Sorted(maps.Keys(content)), func(name string) bool { _, ok := segment.EntryOf(name); return !ok })
 	for n, name := range names {
 		for i, line := range bytes.SplitAfter(bytes.TrimSuffix(content[name], []byte("\n")), []byte("\n")) {
 			s := &step{line: append(bytes.TrimSuffix(line, []byte("\n")), '\n'), segment: n, isFirst: i == 0, at: state}

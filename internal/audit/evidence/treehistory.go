@@ -24,7 +24,7 @@ func (m *treeHistory) append(s leafRange) {
 	}
 }
 
-// thin gives up every second one of the older half.
+// thin drops every second one of the older half.
 func (m *treeHistory) thin() {
 	var kept []pastTree
 	for i, k := range m.list {
@@ -37,7 +37,7 @@ func (m *treeHistory) thin() {
 	m.list = kept
 }
 
-// grow adds a leaf to what is behind the last size.
+// grow adds a leaf after the last remembered size.
 func (m *treeHistory) grow(h [32]byte) {
 	if n := len(m.list); n > 0 {
 		m.list[n-1].after.append(h)

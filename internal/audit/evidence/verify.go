@@ -13,7 +13,7 @@ import (
 	"github.com/pipeguard/pipeguard/internal/audit/segment"
 )
 
-// VerifyOptions say what is verified, and against what.
+// VerifyOptions name the log to verify, and the keys and checkpoints to verify it with.
 type VerifyOptions struct {
 	// Dir is a log. Files are copies of files of one instead: segments, checkpoints, start, in any order; some may be missing.
 	Dir   string
@@ -45,7 +45,7 @@ const attempts = 5
 // goingPause is how long an attempt waits for a log that is being pruned.
 const goingPause = 20 * time.Millisecond
 
-// errGoing means that segments are being removed.
+// errGoing means that segments are being removed during the verification.
 var errGoing = errors.New("records are being removed")
 
 // Verify reads a log once, holding one record and its checkpoints in memory. The error is one of reading or of what was asked; what is wrong
@@ -84,7 +84,7 @@ type verification struct {
 	keepRaw bool // of checkpoints: a proof holds one
 	report  Report
 
-	segments []Segment
+	segments []segment.Entry
 	own      string    // file of checkpoints beside the log
 	start    string    // file with the tree of what was pruned
 	notRead  string    // a segment that holds something, and that no other one declares void, though no record in it counts
@@ -127,7 +127,7 @@ func (v *verification) run(ctx context.Context) error {
 	if v.o.Dir != "" { // listed after the checkpoints were read: every record that they cover is there
 		var err error
 		var strays []segment.Stray
-		if v.segments, strays, err = listSegments(v.o.Dir); err != nil {
+		if v.segments, strays, err = segment.List(v.o.Dir); err != nil {
 			return err
 		}
 		if err := v.reportStrays(strays); err != nil {
@@ -137,7 +137,7 @@ func (v *verification) run(ctx context.Context) error {
 	if len(v.segments) == 0 {
 		if v.o.Dir != "" && len(v.expect) > 0 && v.expect[len(v.expect)-1].Size > 0 {
 			e := v.expect[len(v.expect)-1]
-			return &Fault{e.file, e.line, e.Size, "the checkpoint is of a log with records, and there is no segment"}
+			return &Fault{e.file, e.line, e.Size, "the checkpoint covers records, but there is no segment"}
 		}
 		if v.o.Dir != "" {
 			return fmt.Errorf("%s holds no segments (audit-<20 digits>-<uuid>.jsonl)", v.o.Dir)
@@ -154,7 +154,7 @@ func (v *verification) run(ctx context.Context) error {
 	return v.walk(ctx)
 }
 
-// find says which files are what.
+// find sorts the named files into segments, checkpoints and start.
 func (v *verification) find() error {
 	switch {
 	case (v.o.Dir == "") == (len(v.o.Files) == 0):
@@ -173,7 +173,7 @@ func (v *verification) find() error {
 			return fmt.Errorf("%s is given twice", file)
 		}
 		before = append(before, info)
-		switch s, ok := parseSegment(file); {
+		switch s, ok := segment.EntryOf(file); {
 		case ok:
 			v.segments = append(v.segments, s)
 		case filepath.Base(file) == CheckpointFile && v.own == "":
@@ -181,10 +181,10 @@ func (v *verification) find() error {
 		case filepath.Base(file) == StartFile && v.start == "":
 			v.start = file
 		default:
-			return fmt.Errorf("%s is no segment (audit-….jsonl, or packed audit-….jsonl.gz), no %q and no %q, or the second of them", file, CheckpointFile, StartFile)
+			return fmt.Errorf("%s is not a segment (audit-….jsonl, or packed audit-….jsonl.gz), nor the file %q or %q, or it is the second such file", file, CheckpointFile, StartFile)
 		}
 	}
-	segment.SortByNumber(v.segments, func(s Segment) (uint64, string) { return s.First, s.Path })
+	segment.SortByNumber(v.segments, func(s segment.Entry) (uint64, string) { return s.First, s.Path })
 	return nil
 }
 
@@ -213,12 +213,12 @@ func (v *verification) reportUnnamed(unnamed []opening) (bytes int64) {
 	last := max(v.first.end, v.report.LastSeq)
 	var strange []string
 	for _, o := range unnamed {
-		bytes += o.size
-		if o.size == 0 && segment.IsDue(o.First, last) {
+		bytes += o.Size
+		if o.Size == 0 && segment.IsDue(o.First, last) {
 			v.report.Unused = append(v.report.Unused, filepath.Base(o.Path))
 			continue
 		}
-		if v.notRead == "" && o.size > 0 {
+		if v.notRead == "" && o.Size > 0 {
 			v.notRead = o.Path
 		}
 		strange = append(strange, fmt.Sprintf("%s is not read: %s", o.Path, noRecord))
@@ -231,11 +231,11 @@ func (v *verification) reportUnnamed(unnamed []opening) (bytes int64) {
 func (v *verification) reportMisfits(order []opening, covered uint64) {
 	var strange []string
 	for _, o := range order {
-		if o.misfit != nil && o.First > covered {
-			strange = append(strange, fmt.Sprintf("%s is not signed, and a start leaves it out: its first record is none that opens a segment of this log: %v", o.Path, o.misfit))
+		if o.Misfit != nil && o.First > covered {
+			strange = append(strange, fmt.Sprintf("%s is not signed, and a start leaves it out: its first record does not open a segment of this log: %v", o.Path, o.Misfit))
 		}
 	}
-	v.report.incompleteBy(strange, "%d more segments are not signed, and a start leaves them out: their first records are none that open a segment of this log")
+	v.report.incompleteBy(strange, "%d more segments are not signed, and a start leaves them out: their first records do not open a segment of this log")
 }
 
 func (v *verification) startChanged() bool {

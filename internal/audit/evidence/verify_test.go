@@ -215,7 +215,7 @@ func TestRecordsWhoseHashesWereAllMadeAnewDoNotFitTheCheckpoint(t *testing.T) {
 			t.Fatalf("the forgery is a bad one: %v", r.Fault)
 		}
 		r := verify(t, VerifyOptions{Dir: m.dir, Keys: m.keys()})
-		if r.Verdict != VerdictTampered || !strings.Contains(r.Fault.Problem, "was signed") || r.Fault.Seq > from+1 {
+		if r.Verdict != VerdictTampered || !strings.Contains(r.Fault.Problem, "signs") || r.Fault.Seq > from+1 {
 			t.Errorf("from record %d: %s %v", from, r.Verdict, r.Fault)
 		}
 		if err := os.Remove(filepath.Join(m.dir, CheckpointFile)); err != nil {
@@ -248,7 +248,7 @@ func TestARollbackIsFoundWithAnOutsideCheckpointAndNamedAsALimitWithout(t *testi
 	}
 }
 
-func TestWritesThatFailedAreDeclaredAndNoFault(t *testing.T) {
+func TestFailedWritesAreDeclaredAndNotAFault(t *testing.T) {
 	m := newLog(t, Options{})
 	m.begin(0)
 	m.records(2)

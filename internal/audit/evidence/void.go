@@ -8,13 +8,13 @@ import (
 	"github.com/pipeguard/pipeguard/internal/audit/segment"
 )
 
-// lookVoid compares the segments that the log declares void with what it says that they held then. To fill one later, even with records, is
-// to change the log.
+// lookVoid compares the segments that the log declares void with what it says that they held then. Filling one later, even with records, is a change
+// of the log.
 func (w *walk) lookVoid(all []opening) error {
 	left, isHere := map[string]opening{}, map[string]bool{}
 	for _, o := range all {
-		if isHere[o.name()] = true; !o.counts {
-			left[o.name()] = o
+		if isHere[o.Given] = true; !o.Counts {
+			left[o.Given] = o
 		}
 	}
 	for at, o := range w.order {
@@ -45,7 +45,7 @@ func (w *walk) lookVoid(all []opening) error {
 func (w *walk) compareVoid(v opening, was string, by opening) error {
 	size, hash, ok := segment.ParseHeld(was)
 	if !ok { // of a version that did not say it, or it could not be read
-		w.noteUnhashed(v.Path, v.size)
+		w.noteUnhashed(v.Path, v.Size)
 		return nil
 	}
 	f, err := OpenSegment(v.Path)

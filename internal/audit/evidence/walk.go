@@ -63,14 +63,14 @@ type walk struct {
 	in        *segment.Lines
 }
 
-// bufferSize is a compromise: fewer calls for more memory.
+// bufferSize trades memory for fewer reads.
 const bufferSize = 256 << 10
 
 // errDone ends a walk early.
 var errDone = errors.New("done")
 
 // sort finds the segments that hold records, and returns the number that the first of them begins with, 0 if there is none.
-func (w *walk) sort(ctx context.Context, segments []Segment) (first uint64, err error) {
+func (w *walk) sort(ctx context.Context, segments []segment.Entry) (first uint64, err error) {
 	all, err := lookAll(segments, w.isWriter, nil)
 	if err == nil && w.isOwn {
 		err = w.chain(ctx, all)
@@ -87,12 +87,12 @@ func (w *walk) sort(ctx context.Context, segments []Segment) (first uint64, err 
 	}
 	for i, o := range w.order[1:] {
 		if before := w.order[i]; before.First == o.First {
-			if before.isPacked && !o.isPacked || before.misfit != nil && o.misfit == nil { // the proxy packs nothing, and its openings fit
+			if before.isPacked && !o.isPacked || before.Misfit != nil && o.Misfit == nil { // the proxy packs nothing, and its openings fit
 				o, before = before, o
 			}
 			problem := fmt.Sprintf("begins with the same record as %s", filepath.Base(before.Path))
-			if o.misfit != nil {
-				problem += fmt.Sprintf(", and its first record is none that opens a segment of this log: %v", o.misfit)
+			if o.Misfit != nil {
+				problem += fmt.Sprintf(", and its first record does not open a segment of this log: %v", o.Misfit)
 			}
 			return 0, &Fault{o.Path, 1, o.First, problem}
 		}
@@ -106,9 +106,8 @@ func (w *walk) chain(ctx context.Context, all []opening) error {
 	var links []segment.Link
 	var whole []*opening
 	for i := range all {
-		if o := &all[i]; o.isWhole {
-			o.link.Counts = o.counts
-			whole, links = append(whole, o), append(links, o.link)
+		if o := &all[i]; o.IsWhole {
+			whole, links = append(whole, o), append(links, o.Link)
 		}
 	}
 	if len(whole) == 0 {
@@ -123,13 +122,13 @@ func (w *walk) chain(ctx context.Context, all []opening) error {
 		return err
 	}
 	for i, o := range whole {
-		o.counts = chained.Keep[i]
+		o.Counts = chained.Keep[i]
 	}
 	if chained.Last < 0 {
 		return nil
 	}
 	last := whole[chained.Last]
-	if w.limit = chained.Bytes; w.isWriter && chained.Seq < w.covered && w.limit < last.size {
+	if w.limit = chained.Bytes; w.isWriter && chained.Seq < w.covered && w.limit < last.Size {
 		return &Fault{last.Path, chained.Line, chained.Seq + 1, fmt.Sprintf("not the next record, and the last checkpoint covers %d of them", w.covered)}
 	}
 	return nil
@@ -140,7 +139,7 @@ func Fits(dir string, signed Head) func(names []string) (bool, error) {
 	return func(names []string) (bool, error) {
 		var order []opening
 		for _, name := range names {
-			s, _ := parseSegment(filepath.Join(dir, name))
+			s, _ := segment.EntryOf(filepath.Join(dir, name))
 			o, err := look(s, true)
 			if err != nil {
 				return false, err
@@ -156,7 +155,7 @@ func Fits(dir string, signed Head) func(names []string) (bool, error) {
 		}
 		seq := order[0].First - 1
 		for i, o := range order {
-			length := o.size
+			length := o.Size
 			if i+1 < len(order) {
 				length = order[i+1].declared.PreviousBytes
 			}
@@ -176,18 +175,17 @@ func addLeaves(tree *leafRange, seq *uint64, path string, length int64, size uin
 		return err
 	}
 	defer f.Close() //nolint:errcheck // only read
-	in := segment.NewLines(io.LimitReader(f, length), audit.MaxRecord, audit.MaxRecord)
-	for tree.end < size {
-		raw, err := in.Next()
-		if errors.Is(err, io.EOF) || errors.Is(err, audit.ErrTooLong) {
-			return nil // no record: the root will not fit
-		}
-		if err != nil {
-			return fmt.Errorf("read %s: %w", path, err)
+	err = segment.Scan(io.LimitReader(f, length), func(line []byte, _ int64) bool {
+		if line == nil || tree.end >= size {
+			return false // if it is no record, the root will not fit
 		}
 		if *seq++; *seq > tree.end {
-			tree.append(Leaf(raw))
+			tree.append(Leaf(line))
 		}
+		return true
+	})
+	if err != nil {
+		return fmt.Errorf("read %s: %w", path, err)
 	}
 	return nil
 }
@@ -249,7 +247,7 @@ func (w *walk) segment(ctx context.Context, s opening, next *opening) error {
 		return err
 	}
 	defer f.Close() //nolint:errcheck // only read
-	if name := s.declared.Segment; name != "" && name != s.name() {
+	if name := s.declared.Segment; name != "" && name != s.Given {
 		return &Fault{s.Path, 1, s.First, fmt.Sprintf("its first record says that it is %s", name)}
 	}
 	w.in.Reset(f)
@@ -265,7 +263,7 @@ func (w *walk) segment(ctx context.Context, s opening, next *opening) error {
 			return w.leave(f, s, length, next)
 		}
 		if w.isWriter && next == nil && length == w.limit {
-			w.torn = s.size - length
+			w.torn = s.Size - length
 			return nil
 		}
 		raw, err := w.in.Next()
@@ -309,14 +307,14 @@ func (w *walk) isGone(seq uint64, what string) {
 	}
 }
 
-// leave is where the log goes on in the next segment. length is that of the records up to there.
+// leave checks the end of a segment against the declaration in the next one. length is that of the records up to there.
 func (w *walk) leave(f *Stored, s opening, length int64, next *opening) error {
 	declared, tornBytes := next.declared, int64(next.declared.TornBytes)
 	isHashed := declared.PreviousTornHash != "" && tornBytes <= segment.MaxTorn
 	size, isTooMuch := tornBytes, false // isTooMuch: no start reads it
 	if isHashed && next.First > w.signed.Size {
 		if !s.isPacked {
-			size = min(size, max(0, s.size-length))
+			size = min(size, max(0, s.Size-length))
 		}
 		w.hashed += size
 		isTooMuch = w.hashed > segment.MaxUnsignedTorn
@@ -342,7 +340,7 @@ func (w *walk) leave(f *Stored, s opening, length int64, next *opening) error {
 	if err != nil {
 		return fmt.Errorf("read %s: %w", s.Path, err)
 	}
-	if err := next.follows(s.Segment, length, behind); err != nil {
+	if err := next.follows(s, length, behind); err != nil {
 		return err
 	}
 	switch {
@@ -394,10 +392,10 @@ func (w *walk) record(r *Record, raw []byte) error {
 		return &Fault{r.File, r.Line, r.Seq, fmt.Sprintf("record %d is due", w.next)}
 	}
 	if (r.Line == 1) != (r.stage == string(audit.StageLogOpen)) {
-		return &Fault{r.File, r.Line, r.Seq, "a LogOpen record begins a segment, and stands nowhere else"}
+		return &Fault{r.File, r.Line, r.Seq, "a LogOpen record must be the first of a segment, and no other record may be"}
 	}
 	if w.isClosed && r.Line > 1 {
-		return &Fault{r.File, r.Line, r.Seq, "it stands behind the LogClose record of its segment, where no writer puts one"}
+		return &Fault{r.File, r.Line, r.Seq, "it comes after the LogClose record of its segment, where no writer writes one"}
 	}
 	if w.isLinked && !bytes.Equal(r.prev, w.last[:]) {
 		problem := fmt.Sprintf("its hash of the record before does not fit: record %d was changed, or this hash", r.Seq-1)

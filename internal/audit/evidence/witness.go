@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	"golang.org/x/mod/sumdb/note"
@@ -23,11 +24,11 @@ type Store interface {
 // ErrChanged means that another replica of the witness was faster.
 var ErrChanged = errors.New("changed in between")
 
-// WitnessOptions say what a witness is.
+// WitnessOptions configure a witness.
 type WitnessOptions struct {
 	// Key cosigns. It must serve no other purpose, and above all must not be a log's key.
 	Key *Key
-	// Keys returns the keys of a log; no keys for a log that is not known. An error is no answer.
+	// Keys returns the keys of a log; no keys for a log that is not known. An error leaves the request unanswered.
 	Keys  func(ctx context.Context, origin string) (Keys, error)
 	Store Store
 	// Now is the clock, time.Now if nil.
@@ -240,12 +241,13 @@ func (w *Witness) sign(ctx context.Context, c Checkpoint, keys Keys, version str
 	if err != nil {
 		return nil, fmt.Errorf("open checkpoint again: %w", err)
 	}
-	mine := cosigner{w.o.Key, w.o.Now()}
+	mine := signer{w.o.Key, algCosign, w.o.Now()}
 	alone, err := note.Sign(&note.Note{Text: n.Text}, mine)
 	if err != nil {
 		return nil, err
 	}
-	n.Sigs, n.UnverifiedSigs = ofLog(n.Sigs, c.Origin), nil
+	n.Sigs = slices.DeleteFunc(n.Sigs, func(s note.Signature) bool { return s.Name != c.Origin })
+	n.UnverifiedSigs = nil
 	whole, err := note.Sign(n, mine)
 	if err != nil {
 		return nil, err
@@ -257,13 +259,4 @@ func (w *Witness) sign(ctx context.Context, c Checkpoint, keys Keys, version str
 		return nil, err
 	}
 	return alone[len(n.Text)+1:], nil
-}
-
-func ofLog(sigs []note.Signature, origin string) (out []note.Signature) {
-	for _, s := range sigs {
-		if s.Name == origin {
-			out = append(out, s)
-		}
-	}
-	return out
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/pipeguard/pipeguard/internal/httpsclient"
 )
 
-// ClientOptions say which witness is asked.
+// ClientOptions name the witness and configure the requests to it.
 type ClientOptions struct {
 	// URL is the witness's submission prefix.
 	URL string
@@ -167,7 +167,7 @@ func (c *Client) ask(ctx context.Context, copied Copy) error {
 	return fmt.Errorf("the witness answers %s", answer.Status)
 }
 
-// take keeps a cosignature that is good, and no other line of the answer.
+// take keeps a valid cosignature, and no other line of the answer.
 func (c *Client) take(copied Copy, lines []byte) error {
 	whole := append(bytes.Clone(copied.Raw), lines...)
 	seen, err := c.keys.open(whole)

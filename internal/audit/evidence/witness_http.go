@@ -15,7 +15,7 @@ const AddCheckpointPath = "/add-checkpoint"
 const sizeType = "text/x.tlog.size"
 
 // clockType is the content type of the witness's time, with 403 and in RFC 3339, if the time of a checkpoint is too far from it. The protocol
-// has no word for that; clients that do not know ours take it for a refusal like others.
+// has no type for that; other clients treat it like any refusal.
 const clockType = "text/x.pipeguard.time"
 
 // ServeHTTP answers add-checkpoint. Requests need no authentication: what a log did not sign is refused.
@@ -35,7 +35,7 @@ func (w *Witness) ServeHTTP(out http.ResponseWriter, r *http.Request) {
 	switch {
 	case err == nil:
 		out.Header().Set("Content-Type", "text/plain; charset=utf-8")
-		_, _ = out.Write(lines) // a client that has gone gets no answer
+		_, _ = out.Write(lines) // the client may have disconnected
 	case errors.As(err, &a) && a.status == http.StatusConflict:
 		out.Header().Set("Content-Type", sizeType)
 		out.WriteHeader(a.status)
@@ -46,7 +46,7 @@ func (w *Witness) ServeHTTP(out http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(out, a.clock.UTC().Format(time.RFC3339)+"\n")
 	case errors.As(err, &a):
 		http.Error(out, a.text, a.status)
-	default: // nothing of the store's insides for strangers
+	default: // internal errors are not shown to strangers
 		http.Error(out, "the witness cannot answer now", http.StatusServiceUnavailable)
 	}
 }

@@ -153,7 +153,7 @@ func TestTheTimeOfAReplacedKeyMakesNoCheckpointNewer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	forged, err := note.Sign(n, cosigner{old, r.at.AddDate(1, 0, 0)})
+	forged, err := note.Sign(n, signer{old, algCosign, r.at.AddDate(1, 0, 0)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,24 +10,16 @@ import (
 const keepSize = 1
 
 func allocate(file *os.File, offset, length int64) error {
-	raw, err := file.SyscallConn()
-	if err != nil {
-		return err
-	}
-	var failed error
-	err = raw.Control(func(fd uintptr) {
+	err := control(file, func(fd uintptr) error {
 		for {
-			failed = syscall.Fallocate(int(fd), keepSize, offset, length) // #nosec G115 -- a file descriptor
-			if !errors.Is(failed, syscall.EINTR) {
-				return
+			err := syscall.Fallocate(int(fd), keepSize, offset, length) // #nosec G115 -- a file descriptor
+			if !errors.Is(err, syscall.EINTR) {
+				return err
 			}
 		}
 	})
-	if err != nil {
-		return err
-	}
-	if errors.Is(failed, syscall.EOPNOTSUPP) || errors.Is(failed, syscall.ENOSYS) {
+	if errors.Is(err, syscall.EOPNOTSUPP) || errors.Is(err, syscall.ENOSYS) {
 		return errors.ErrUnsupported
 	}
-	return failed
+	return err
 }

@@ -47,7 +47,7 @@ func (l *log) create(first uint64) (*created, error) {
 	return c, nil
 }
 
-// discard removes a file in which no record counts. If it stays, the next segment names it.
+// discard removes a file in which no record counts. If that fails, the next segment declares it void.
 func (l *log) discard(c *created) {
 	_ = c.file.Close()
 	if err := l.disk.Remove(c.name); err != nil {
@@ -133,7 +133,7 @@ func (l *log) torn() (n int, hash string) {
 	return int(size - l.at.bytes), hash
 }
 
-// found says what the new segment follows.
+// found describes the state of the log that the new segment continues.
 func (l *log) found(orphaned int) *audit.Log {
 	g := &audit.Log{
 		PreviousSession: l.lastSession, PreviousSeq: l.seq, PreviousSegment: l.at.name, PreviousBytes: l.at.bytes,

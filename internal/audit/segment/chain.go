@@ -13,30 +13,36 @@ import (
 	"github.com/pipeguard/pipeguard/internal/audit"
 )
 
-// Link is what a segment says of the one before it.
+// Link is what the first line of a segment says of it and of other segments of its log.
 type Link struct {
-	Given    string
-	First    uint64
-	Size     int64  // of the file
-	Counts   bool   // as Counts says
-	Previous string // the segment that it says it follows
-	Bytes    int64  // how many bytes of that belong to the log, as it declares
-	Torn     int64  // how many bytes follow these in the file, as it declares
-	TornHash string // their hash, as it declares
-	Prev     string // the hash of the record before, in its first record
-	Misfit   error  // why its first line is no opening of a segment of its name, nil if it is one: see Misfit
-	IsCopy   bool   // its first line says that it is of another name
+	Given    string   // the name that its writer gave the segment
+	First    uint64   // number of its first record, from the name
+	Size     int64    // of the file
+	IsWhole  bool     // the first line is there, whatever it says
+	Opens    bool     // it is a record of the number that is in the name
+	Void     []string // segments in which no record counts, as it declares
+	Counts   bool     // as Counts says
+	Previous string   // the segment that it says it follows
+	Bytes    int64    // how many bytes of that belong to the log, as it declares
+	Torn     int64    // how many bytes follow these in the file, as it declares
+	TornHash string   // their hash, as it declares
+	Prev     string   // the hash of the record before, in its first record
+	Misfit   error    // why its first line is no opening of a segment of its name, nil if it is one: see Misfit
+	IsCopy   bool     // its first line says that it is of another name
 }
 
 // LinkOf is what a segment says, given its name, its size, and its first line without the newline.
 func LinkOf(given string, size int64, line []byte) Link {
-	return linkOf(given, size, parseOpening(line), Misfit(given, line))
+	l := linkOf(given, size, parseOpening(line), Misfit(given, line))
+	l.IsWhole = true
+	return l
 }
 
 func linkOf(given string, size int64, opening audit.Event, misfit error) Link {
 	first, _ := ParseName(given)
-	l := Link{Given: given, First: first, Size: size, Prev: opening.Prev, Misfit: misfit}
+	l := Link{Given: given, First: first, Size: size, Opens: opening.Seq == first, Prev: opening.Prev, Misfit: misfit}
 	if g := opening.Log; g != nil {
+		l.Void = g.Void
 		l.Previous, l.Bytes, l.Torn, l.TornHash = g.PreviousSegment, g.PreviousBytes, int64(g.TornBytes), g.PreviousTornHash
 		l.IsCopy = g.Segment != "" && g.Segment != given
 	}
@@ -52,7 +58,7 @@ type Signed struct {
 	Fits func(names []string) (bool, error)
 }
 
-// Chained is what Chain finds.
+// Chained is the result of Chain.
 type Chained struct {
 	// Keep says for each segment whether the log goes on from it.
 	Keep []bool
@@ -84,7 +90,7 @@ func Chain(links []Link, signed Signed, open func(i int) (io.ReadCloser, error))
 	return c, j.end(&c)
 }
 
-// judge is one judgement of Chain.
+// judge is the state of one call of Chain.
 type judge struct {
 	links  []Link
 	signed Signed
@@ -107,11 +113,11 @@ func (j *judge) chain(c *Chained) error {
 	if j.signed.Size == 0 {
 		return nil
 	}
-	before, err := predecessors(j.links, j.signed.Size, j.open)
+	before, err := j.predecessors()
 	if err != nil {
 		return err
 	}
-	carriers, sealed, err := carriers(j.links, before, j.signed, j.open)
+	carriers, sealed, err := j.carriers(before)
 	if err != nil || len(carriers) != 1 {
 		return err
 	}
@@ -141,7 +147,7 @@ func (j *judge) chain(c *Chained) error {
 			children[p]++
 		}
 	}
-	goesOn := make([]bool, len(j.links)) // a segment that is kept follows on it
+	goesOn := make([]bool, len(j.links)) // a kept segment continues it
 	slices.Reverse(order)
 	for _, i := range order {
 		if !fits[i] {
@@ -185,23 +191,23 @@ func (j *judge) end(c *Chained) error {
 
 // predecessors are the segments that each one follows, -1 for none. An unsigned segment that claims more bytes of its predecessor than there are follows
 // nothing; of a signed one, that is for the evidence to refuse.
-func predecessors(links []Link, signed uint64, open func(i int) (io.ReadCloser, error)) ([]int, error) {
+func (j *judge) predecessors() ([]int, error) {
 	at := map[string]int{}
-	for i, l := range links {
+	for i, l := range j.links {
 		at[l.Given] = i
 	}
-	before := make([]int, len(links))
-	for i, l := range links {
+	before := make([]int, len(j.links))
+	for i, l := range j.links {
 		before[i] = -1
 		p, ok := at[l.Previous]
-		if !ok || l.IsCopy || links[p].First >= l.First {
+		if !ok || l.IsCopy || j.links[p].First >= l.First {
 			continue
 		}
-		follows, isThere, err := l.follows(func() (io.ReadCloser, error) { return open(p) })
+		follows, isThere, err := j.follows(l, p)
 		if err != nil {
 			return nil, err
 		}
-		if follows && (isThere || l.First <= signed) {
+		if follows && (isThere || l.First <= j.signed.Size) {
 			before[i] = p
 		}
 	}
@@ -230,22 +236,29 @@ func (j *judge) fits(i int) (bool, error) {
 	return j.declares(i)
 }
 
-// measure is measure of a segment, once.
+// measure returns the Ending of a segment, read once.
 func (j *judge) measure(i int) (Ending, error) {
 	if m, ok := j.known[i]; ok {
 		return m, nil
 	}
 	l := j.links[i]
+	err := j.read(i, func(r io.Reader) (err error) {
+		j.known[i], err = measure(l.First, j.signed.Size, io.LimitReader(r, l.Size), j.opened(i))
+		return err
+	})
+	return j.known[i], err
+}
+
+// read passes the contents of a segment to each, and closes it.
+func (j *judge) read(i int, each func(io.Reader) error) error {
 	r, err := j.open(i)
+	if err == nil {
+		err = errors.Join(each(r), r.Close())
+	}
 	if err != nil {
-		return Ending{}, fmt.Errorf("read segment %s: %w", l.Given, err)
+		return fmt.Errorf("read segment %s: %w", j.links[i].Given, err)
 	}
-	m, err := measure(l.First, j.signed.Size, io.LimitReader(r, l.Size), j.opened(i))
-	if err = errors.Join(err, r.Close()); err != nil {
-		return Ending{}, fmt.Errorf("read segment %s: %w", l.Given, err)
-	}
-	j.known[i] = m
-	return m, nil
+	return nil
 }
 
 // maxCopied bounds how many open intents are kept for segments of which several follow the same one.
@@ -275,7 +288,8 @@ func byNumber(links []Link) []int {
 
 // carriers are the segments that hold the last record under the checkpoint. Where there are several, those that the checkpoint was signed of. A copy under another name is
 // none.
-func carriers(links []Link, before []int, signed Signed, open func(i int) (io.ReadCloser, error)) (found []int, sealed map[int]bool, err error) {
+func (j *judge) carriers(before []int) (found []int, sealed map[int]bool, err error) {
+	links, signed := j.links, j.signed
 	ends := make([]bool, len(links)) // it ends before that record: the next segment begins before, and nothing stands behind where that one says
 	for i, l := range links {
 		if p := before[i]; p >= 0 && l.First <= signed.Size && l.Bytes == links[p].Size {
@@ -287,7 +301,7 @@ func carriers(links []Link, before []int, signed Signed, open func(i int) (io.Re
 		if ends[i] || l.IsCopy || l.First > signed.Size {
 			continue
 		}
-		reaches, seals, err := l.reaches(signed.Size, func() (io.ReadCloser, error) { return open(i) })
+		reaches, seals, err := j.reaches(i)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -316,23 +330,21 @@ func carriers(links []Link, before []int, signed Signed, open func(i int) (io.Re
 	return fitting, sealed, nil
 }
 
-// follows says whether the record that ends where the segment says the log goes on, or before if less is there, is the one that its first record names.
-func (l Link) follows(open func() (io.ReadCloser, error)) (follows, isThere bool, err error) {
+// follows says whether the record that ends where a segment says that the log goes on from segment p, or before if less is there, is the one that its first record
+// names.
+func (j *judge) follows(l Link, p int) (follows, isThere bool, err error) {
 	if l.Bytes <= 0 || l.Bytes > mostBytes {
 		return false, false, nil
 	}
-	r, err := open()
-	if err != nil {
-		return false, false, fmt.Errorf("read segment %s: %w", l.Previous, err)
-	}
-	tail, isThere, err := readUpTo(r, l.Bytes)
-	if err = errors.Join(err, r.Close()); err != nil {
-		return false, false, fmt.Errorf("read segment %s: %w", l.Previous, err)
-	}
+	var tail []byte
+	err = j.read(p, func(r io.Reader) (err error) {
+		tail, isThere, err = readUpTo(r, l.Bytes)
+		return err
+	})
 	line, whole := bytes.CutSuffix(tail, []byte("\n"))
 	line = line[bytes.LastIndexByte(line, '\n')+1:]
 	seq, _, ok := ParseLine(line)
-	return whole && ok && seq == l.First-1 && encodeLeaf(Leaf(line)) == l.Prev, isThere, nil
+	return whole && ok && seq == l.First-1 && encodeLeaf(Leaf(line)) == l.Prev, isThere, err
 }
 
 // declares says whether a segment describes correctly what follows the log in its predecessor, as far as that can be checked: a machine that failed may have lost
@@ -351,16 +363,14 @@ func (j *judge) declares(i int) (bool, error) {
 		if j.torn+behind > MaxUnsignedTorn {
 			return false, nil
 		}
-		r, err := j.open(p)
+		err := j.read(p, func(r io.Reader) (err error) {
+			j.hashes[h], err = hashBehind(r, l.Bytes, behind)
+			return err
+		})
 		if err != nil {
-			return false, fmt.Errorf("read segment %s: %w", l.Previous, err)
-		}
-		hash, err := hashBehind(r, l.Bytes, behind)
-		if err = errors.Join(err, r.Close()); err != nil {
-			return false, fmt.Errorf("read what stands behind the end of segment %s: %w", l.Previous, err)
+			return false, err
 		}
 		j.torn += behind
-		j.hashes[h] = hash
 	}
 	return j.hashes[h] == l.TornHash, nil
 }
@@ -400,27 +410,22 @@ func readUpTo(r io.Reader, n int64) (tail []byte, isThere bool, err error) {
 	return tail, int64(len(tail)) == n-skip, err
 }
 
-// reaches says whether a segment holds a record, and whether that one ended the log in order.
-func (l Link) reaches(seq uint64, open func() (io.ReadCloser, error)) (reaches, seals bool, err error) {
-	r, err := open()
-	if err != nil {
-		return false, false, fmt.Errorf("read segment %s: %w", l.Given, err)
-	}
-	last := l.First - 1
-	err = scan(r, func(line []byte, _ int64) bool {
-		at, _, ok := ParseLine(line)
-		if !ok || at != last+1 {
-			return false
-		}
-		if last = at; last == seq {
-			reaches, seals = true, sealsLog(line)
-		}
-		return !reaches
+// reaches says whether a segment holds the last record under the checkpoint, and whether that one ended the log in order.
+func (j *judge) reaches(i int) (reaches, seals bool, err error) {
+	last := j.links[i].First - 1
+	err = j.read(i, func(r io.Reader) error {
+		return Scan(r, func(line []byte, _ int64) bool {
+			at, _, ok := ParseLine(line)
+			if !ok || at != last+1 {
+				return false
+			}
+			if last = at; last == j.signed.Size {
+				reaches, seals = true, sealsLog(line)
+			}
+			return !reaches
+		})
 	})
-	if err = errors.Join(err, r.Close()); err != nil {
-		return false, false, fmt.Errorf("read segment %s: %w", l.Given, err)
-	}
-	return reaches, seals, nil
+	return reaches, seals, err
 }
 
 // sealsLog says whether a record is the last one of a process that ended in order.

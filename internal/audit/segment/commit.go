@@ -19,7 +19,7 @@ func (l *log) commit(batch []*pending) {
 	if l.file != nil {
 		var err error
 		if batch, err = l.admit(batch, 0); err != nil {
-			l.fail(batch, err) // cannot be: what is under way has its room
+			l.fail(batch, err) // cannot happen: room is kept for operations under way
 			return
 		}
 		if len(batch) == 0 {
@@ -52,7 +52,7 @@ func finish(batch []*pending) {
 	}
 }
 
-// down notes that no segment could be begun.
+// down notes that beginning a segment failed.
 func (l *log) down(err error) {
 	first := l.err == nil
 	l.err, l.retry = err, time.Now().Add(l.options.Retry)
@@ -65,32 +65,32 @@ func (l *log) down(err error) {
 	}
 }
 
-// up notes that one was.
+// up notes that a segment was begun.
 func (l *log) up() {
 	l.err, l.retry = nil, time.Time{}
 	l.count(func(*Stats) {})
-	l.notes(func(s *Stats) { s.Err = l.ails() })
+	l.notes(func(s *Stats) { s.Err = l.failure() })
 }
 
-// fail tells those who wait that their records are not there, or may not be.
+// fail tells the waiting callers that their records are not in the log, or may not be.
 func (l *log) fail(batch []*pending, err error) {
 	for _, p := range batch {
 		l.refuse(p, err)
 	}
 }
 
-// refuse is what happens to one record that is not taken.
+// refuse ends the wait for one record that is not taken.
 func (l *log) refuse(p *pending, err error) {
 	if !p.tried {
 		p.seq = 0
 	}
-	if errors.Is(err, ErrRefusals) { // no fault of the log: the caller counts it, and says so later
+	if errors.Is(err, ErrRefusals) { // not a fault of the log: the caller counts it in a summary
 		p.seq = 0
 		p.finish(err)
 		return
 	}
 	if l.options.OnFailure == Continue && !errors.Is(err, ErrBusy) {
-		p.seq = 0 // it goes to another record
+		p.seq = 0 // the number goes to another record
 		l.lost++
 		l.count(func(s *Stats) { s.Lost++ })
 		p.finish(nil)

@@ -61,20 +61,20 @@ func openDirectory(path string) (*directory, error) {
 	return d, nil
 }
 
-// checkEntries refuses a directory that was never a log's and holds something: making it private would close it to its users.
+// checkEntries refuses a directory that is not empty and was never a log: making it private would lock out its users.
 func checkEntries(path string) error {
 	entries, err := os.ReadDir(path)
 	if err != nil {
 		return err
 	}
 	if slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.Name() == lockName }) {
-		return nil // it is a log, whatever else was put there since
+		return nil // it is a log, whatever was added since
 	}
 	for _, e := range entries {
 		switch _, isSegment := ParseName(e.Name()); {
 		case isSegment || isCompanion(e.Name()) || isLeft(e): // of a log that was copied here
 		default:
-			return fmt.Errorf("it holds %q, which is not of an audit log: give the log a directory of its own", e.Name())
+			return fmt.Errorf("it holds %q, which does not belong to an audit log: give the log a directory of its own", e.Name())
 		}
 	}
 	return nil
@@ -97,8 +97,8 @@ func (d *directory) own() error {
 	return SyncDir(d.path)
 }
 
-// removeLeft removes what earlier writers were writing when they ended. Only a writer makes such files, and now there is one. What cannot be
-// removed, since a scanner has it open perhaps, is named with all else that is not the log's.
+// removeLeft removes unfinished files of earlier writers. Only a writer makes such files, and this process is now the only writer. A file that cannot be
+// removed, perhaps because a scanner has it open, is reported with everything else that is not part of the log.
 func (d *directory) removeLeft() error {
 	_, strays, err := List(d.path)
 	for _, s := range strays {

@@ -14,7 +14,7 @@ import (
 	"github.com/pipeguard/pipeguard/internal/audit"
 )
 
-func TestNobodyElseMayLookIn(t *testing.T) {
+func TestTheDirectoryIsMadePrivate(t *testing.T) {
 	defer syscall.Umask(syscall.Umask(0))
 	dir := filepath.Join(t.TempDir(), "audit")
 	if err := os.Mkdir(dir, 0o777); err != nil {

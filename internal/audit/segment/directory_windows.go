@@ -1,7 +1,6 @@
 package segment
 
 import (
-	"errors"
 	"io/fs"
 	"os"
 	"unsafe"
@@ -12,7 +11,7 @@ import (
 // appendFlag is none: a handle that may only append cannot allocate.
 const appendFlag = 0
 
-// checkOwner has nothing to add: making the directory private looks at its owner.
+// checkOwner does nothing: making the directory private checks its owner.
 func checkOwner(fs.FileInfo) error { return nil }
 
 // isAt is always so: Windows keeps a file that is open here from being moved or removed.
@@ -31,15 +30,10 @@ func allocated(file *os.File, _ fs.FileInfo) (int64, error) {
 		NumberOfLinks             uint32
 		DeletePending, Directory  byte
 	}
-	raw, err := file.SyscallConn()
-	if err != nil {
-		return 0, err
-	}
-	var failed error
-	err = raw.Control(func(fd uintptr) {
-		failed = windows.GetFileInformationByHandleEx(windows.Handle(fd), windows.FileStandardInfo, (*byte)(unsafe.Pointer(&info)), uint32(unsafe.Sizeof(info)))
+	err := control(file, func(fd uintptr) error {
+		return windows.GetFileInformationByHandleEx(windows.Handle(fd), windows.FileStandardInfo, (*byte)(unsafe.Pointer(&info)), uint32(unsafe.Sizeof(info)))
 	})
-	return info.AllocationSize, errors.Join(err, failed)
+	return info.AllocationSize, err
 }
 
 // release does nothing: NTFS gives back what is behind the end when the last handle is closed.

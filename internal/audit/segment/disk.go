@@ -34,7 +34,7 @@ type File interface {
 	IsHere() bool
 }
 
-// untilDone is a Disk that nothing is read from once its context has ended.
+// untilDone is a Disk whose reads fail once its context has ended.
 type untilDone struct {
 	Disk
 	ctx context.Context
@@ -51,7 +51,7 @@ func (d untilDone) Read(name string) (io.ReadCloser, int64, error) {
 	return UntilDone(d.ctx, r), size, nil
 }
 
-// UntilDone returns a reader that nothing is read from once ctx has ended. It can seek if r can.
+// UntilDone returns a reader whose reads fail once ctx has ended. It can seek if r can.
 func UntilDone(ctx context.Context, r io.ReadCloser) io.ReadCloser {
 	until := readerUntilDone{r, ctx}
 	if s, ok := r.(io.Seeker); ok {

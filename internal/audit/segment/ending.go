@@ -28,22 +28,22 @@ func ParseLine(line []byte) (seq uint64, prev string, ok bool) {
 	return h.seq, h.prev, ok && json.Valid(line)
 }
 
-// begins says whether a record is an intent.
+// begins says whether the record is an intent.
 func (h head) begins() bool {
 	return h.kind == string(audit.TypeRequest) && h.stage == string(audit.StageRequestReceived)
 }
 
-// ends says whether it ends one.
+// ends says whether the record ends an intent.
 func (h head) ends() bool {
 	return h.kind == string(audit.TypeRequest) && h.stage != string(audit.StageRequestReceived) && h.intentSeq > 0
 }
 
-// opens says whether it is the first one of a segment.
+// opens says whether the record is the first one of a segment.
 func (h head) opens() bool {
 	return h.kind == string(audit.TypeLog) && h.stage == string(audit.StageLogOpen)
 }
 
-// closes says whether it is the last one: whatever stands behind it is not part of the log.
+// closes says whether the record is the last one of a segment: bytes after it are not part of the log.
 func (h head) closes() bool {
 	return h.kind == string(audit.TypeLog) && h.stage == string(audit.StageLogClose)
 }
@@ -57,7 +57,7 @@ type Ending struct {
 	session string
 	leaf    [32]byte
 	closed  bool            // that record closed the segment
-	written bool            // the line behind it is whole and has no zeros: no crash leaves one
+	written bool            // the line behind it is whole and has no zero bytes, which no crash leaves
 	open    map[uint64]bool // intents without an end up to there
 }
 
@@ -81,7 +81,7 @@ func (e Ending) fault(name string, size int64) string {
 func measure(first, signed uint64, text io.Reader, open map[uint64]bool) (e Ending, err error) {
 	e = Ending{Seq: first - 1, Line: 1, open: open}
 	previous := ""
-	err = scan(text, func(line []byte, end int64) bool {
+	err = Scan(text, func(line []byte, end int64) bool {
 		h, ok := parseHead(line)
 		tooMany := h.begins() && len(e.open) >= MaxOpen && h.seq > signed
 		if !ok || e.closed || h.seq != e.Seq+1 || e.Line > 1 && (h.prev != previous || h.opens()) || tooMany || !json.Valid(line) {

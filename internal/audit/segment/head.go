@@ -24,7 +24,7 @@ type head struct {
 	kind, stage, session, id, prev string
 }
 
-// Place is where a line says that it stands. The texts are those of the line, and end with it.
+// Place is the position in the log that a line claims. Its slices are parts of the line.
 type Place struct {
 	Version, Seq uint64
 	Kind, Stage  []byte // type and stage

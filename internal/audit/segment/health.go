@@ -7,8 +7,8 @@ import (
 	"github.com/pipeguard/pipeguard/internal/audit"
 )
 
-// The log says in one place how it is: Stats.Err is why it takes no records of further operations, Stats.Unsigned why it is not signed, and Stats.Unpruned
-// why nothing is removed from it. OnFault is told when that changes, and of nil when all is well again.
+// Stats is the one place for the health of the log: Stats.Err is why it takes no records of further operations, Stats.Unsigned why it is not signed, and Stats.Unpruned
+// why nothing is removed from it. OnFault is called when that changes, and with nil once all is well again.
 
 // notes changes the faults of the log, and reports them. l.mu must not be held.
 func (l *log) notes(change func(*Stats)) {
@@ -40,12 +40,12 @@ func (l *log) setFull(err error) {
 	}
 	if (l.full == nil) != (err == nil) {
 		l.full = err
-		l.notes(func(s *Stats) { s.Err = l.ails() })
+		l.notes(func(s *Stats) { s.Err = l.failure() })
 	}
 }
 
-// ails is why no operation can be recorded.
-func (l *log) ails() error {
+// failure is the reason why no operation can be recorded, nil if there is none.
+func (l *log) failure() error {
 	if l.err != nil {
 		return l.err
 	}

@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// held says what a file holds, as records say it of segments that they declare void. What is longer than MaxTorn is not read.
+// held describes the content of a file as records do for segments that they declare void. A file longer than MaxTorn is not read.
 func held(disk Disk, name string) (string, error) {
 	r, size, err := disk.Read(name)
 	if err != nil {
@@ -33,14 +33,14 @@ func Held(r io.Reader, size int64) (string, error) {
 	return strconv.FormatInt(size, 10) + " " + hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// ParseHeld returns the length and the hash that a record says a void segment had. False means that it says nothing.
+// ParseHeld returns the length and the hash that a record says a void segment had. False means that the text is not of that form.
 func ParseHeld(text string) (size int64, hash string, ok bool) {
 	length, hash, _ := strings.Cut(text, " ")
 	size, err := strconv.ParseInt(length, 10, 64)
 	return size, hash, err == nil && size >= 0
 }
 
-// heldAll says it of all void segments. One that cannot be read is told.
+// heldAll describes all void segments. One that cannot be read is reported.
 func (l *log) heldAll(names []string) (all []string) {
 	for _, name := range names {
 		text, err := held(l.disk, name)
@@ -60,7 +60,7 @@ func tellVoid(found *Found, strays *strays) {
 		switch size := found.sizes[name]; {
 		case slices.Contains(found.behind, name): // it is named already
 		case !IsDue(first, found.Last):
-			strays.add(name, "it holds no record, and its number is not due")
+			strays.add(name, "it holds no record, and its number is not the next one")
 		case size > 0:
 			strays.add(name, fmt.Sprintf("no record in its %d bytes counts: a start that was killed, or a write that failed, leaves such a file, and an attacker can add one", size))
 		}
@@ -71,7 +71,7 @@ func tellVoid(found *Found, strays *strays) {
 	strays.n = 0
 }
 
-// tellChanged names the segments that were declared void before, if more was put into them since, or something else. No more of them is read than MaxUnsignedTorn.
+// tellChanged names the segments that were declared void before and were extended or changed since. At most MaxUnsignedTorn bytes of them are read.
 func tellChanged(disk untilDone, found *Found, strays *strays) {
 	read := int64(0)
 	for _, name := range slices.Sorted(maps.Keys(found.held)) {

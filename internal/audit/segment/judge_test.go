@@ -214,7 +214,7 @@ func copies(t testing.TB, disk *memory) {
 		if _, ok := ParseName(name); !ok {
 			continue
 		}
-		err := scan(bytes.NewReader(f.data), func(line []byte, _ int64) bool {
+		err := Scan(bytes.NewReader(f.data), func(line []byte, _ int64) bool {
 			if e, err := audit.Parse(line); err == nil && e.Type == audit.TypeRequest && !e.Again && e.Stage != audit.StageOrphaned {
 				key := e.ID + "/" + string(e.Stage)
 				if unmarked[key]++; unmarked[key] > 1 {

@@ -96,9 +96,9 @@ func TestACopyUnderAnotherNameStopsNoStart(t *testing.T) {
 						text = string(raw)
 					}
 					first, _ := segment.ParseName(original)
-					why := "it says that it is of " + original
+					why := "it says that it belongs to " + original
 					if seq != "its own" {
-						why = fmt.Sprintf("it is record %d, and %d is in the name of its file", first, last+1)
+						why = fmt.Sprintf("it is record %d, but the name of its file has %d", first, last+1)
 						first = last + 1
 					}
 					as := planted(first)

@@ -90,16 +90,16 @@ func (l *Lines) Reset(r io.Reader) {
 	*l = Lines{in: l.in, most: l.most, begun: l.begun[:0]}
 }
 
-// GoOn counts on from the line that another Lines read last, which r begins with.
+// GoOn continues the numbers from the line that another Lines read last, with which r begins.
 func (l *Lines) GoOn(from *Lines) { l.number, l.begin = max(from.number-1, 0), from.begin }
 
-// Release gives up the memory for reading. Where the reading ended is known still.
+// Release frees the memory for reading. The position stays known.
 func (l *Lines) Release() { l.in, l.begun = nil, nil }
 
-// scan calls each for the lines of a file, without their newlines, and the offset behind each. A line that is longer than a record
+// Scan calls each for the lines of a file, without their newlines, and the offset behind each. A line that is longer than a record
 // may be comes as nil. What stands behind the last newline is left out. Scan ends when each says so, and before a line that is longer than
 // MaxLost: no writer leaves one.
-func scan(r io.Reader, each func(line []byte, end int64) bool) error {
+func Scan(r io.Reader, each func(line []byte, end int64) bool) error {
 	in := NewLines(r, 8*audit.MaxRecord, MaxLost)
 	for {
 		line, err := in.Next()
@@ -116,12 +116,17 @@ func scan(r io.Reader, each func(line []byte, end int64) bool) error {
 
 // lines scans the part of a segment that belongs to the log.
 func (p *part) lines(disk Disk, each func(line []byte, end int64) bool) error {
-	r, _, err := disk.Read(p.name)
-	if err != nil {
-		return fmt.Errorf("read segment %s: %w", p.name, err)
+	return readFile(disk, p.name, func(r io.Reader, _ int64) error { return Scan(io.LimitReader(r, p.bytes), each) })
+}
+
+// readFile passes the contents of a segment and its size to each, and closes it.
+func readFile(disk Disk, name string, each func(r io.Reader, size int64) error) error {
+	r, size, err := disk.Read(name)
+	if err == nil {
+		err = errors.Join(each(r, size), r.Close())
 	}
-	if err := errors.Join(scan(io.LimitReader(r, p.bytes), each), r.Close()); err != nil {
-		return fmt.Errorf("read segment %s: %w", p.name, err)
+	if err != nil {
+		return fmt.Errorf("read segment %s: %w", name, err)
 	}
 	return nil
 }

@@ -22,24 +22,30 @@ const (
 
 // Entry is a segment in a directory.
 type Entry struct {
-	File  string // its name in the directory
-	Given string // the name that its writer gave it: File without what says that it is packed
+	Path  string
+	Given string // the name that its writer gave it: without what says that it is packed
 	First uint64 // number of its first record, from the name
 }
 
-// Stray is an entry of a directory that is no part of a log and that no reader reads.
+// EntryOf reads the name of a segment. A file whose writer did not name it so is not read as a part of a log.
+func EntryOf(path string) (e Entry, isSegment bool) {
+	given, first, isSegment := ParseCopy(filepath.Base(path))
+	return Entry{path, given, first}, isSegment
+}
+
+// Stray is an entry of a directory that is not part of the log and is not read.
 type Stray struct {
 	Path string
 	Why  string
 	Kind StrayKind
 }
 
-// StrayKind says what a stray may be taken for.
+// StrayKind says what a stray may be mistaken for.
 type StrayKind int
 
 // Kinds of strays.
 const (
-	// StrayForeign is none of a log's files.
+	// StrayForeign is not a file of a log.
 	StrayForeign StrayKind = iota
 	// StrayClaim has the name of a segment, or one that is close to it: other programs take it for a part of the log.
 	StrayClaim
@@ -55,37 +61,38 @@ const (
 )
 
 // List returns the segments of a log by the numbers in their names, and all other entries of its directory but the files that belong beside
-// segments. Every reader of a directory begins with this list, so that none reads what another leaves out.
+// segments. Every reader of a directory begins with this list, so that all readers read the same files.
 func List(dir string) (segments []Entry, strays []Stray, err error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, nil, err
 	}
 	for _, e := range entries {
-		given, first, ok := ParseCopy(e.Name())
+		path := filepath.Join(dir, e.Name())
+		segment, isSegment := EntryOf(path)
 		switch {
-		case ok && e.Type().IsRegular():
-			segments = append(segments, Entry{e.Name(), given, first})
-		case ok:
-			strays = append(strays, Stray{filepath.Join(dir, e.Name()), "it has the name of a segment, and is not a regular file", StrayClaim})
+		case isSegment && e.Type().IsRegular():
+			segments = append(segments, segment)
+		case isSegment:
+			strays = append(strays, Stray{path, "it has the name of a segment, but is not a regular file", StrayClaim})
 		case isCompanion(e.Name()) && !e.Type().IsRegular():
-			strays = append(strays, Stray{filepath.Join(dir, e.Name()), "it has the name of a file that belongs beside segments, and is not a regular file", StrayHolding})
+			strays = append(strays, Stray{path, "it has the name of a file that belongs beside segments, but is not a regular file", StrayHolding})
 		case claims(e.Name()):
-			strays = append(strays, Stray{filepath.Join(dir, e.Name()), "its name is close to that of a segment, and no writer gives it", StrayClaim})
-		case holdsRecord(filepath.Join(dir, e.Name()), e):
-			strays = append(strays, Stray{filepath.Join(dir, e.Name()), "it begins with a record, and has not the name of a segment", StrayHolding})
+			strays = append(strays, Stray{path, "its name resembles that of a segment, but no writer makes such a name", StrayClaim})
+		case holdsRecord(path, e):
+			strays = append(strays, Stray{path, "it begins with a record, but does not have the name of a segment", StrayHolding})
 		case e.Name() == lockName && !isEmpty(e):
-			strays = append(strays, Stray{filepath.Join(dir, e.Name()), "the lock of a writer is an empty file, and this is none", StrayForeign})
+			strays = append(strays, Stray{path, "the lock of a writer is an empty file, and this one is not", StrayForeign})
 		case isCompanion(e.Name()):
 		case isLeft(e) && isEmpty(e):
-			strays = append(strays, Stray{filepath.Join(dir, e.Name()), "it is room for new contents of a file beside the segments, and holds nothing", StrayRoom})
+			strays = append(strays, Stray{path, "it is room for new contents of a file beside the segments, and holds nothing", StrayRoom})
 		case isLeft(e):
-			strays = append(strays, Stray{filepath.Join(dir, e.Name()), "it was being written when a process ended, or looks like that", StrayLeft})
+			strays = append(strays, Stray{path, "it was being written when a process ended, or looks like that", StrayLeft})
 		default:
-			strays = append(strays, Stray{filepath.Join(dir, e.Name()), "it is no file of an audit log", StrayForeign})
+			strays = append(strays, Stray{path, "it is not a file of an audit log", StrayForeign})
 		}
 	}
-	SortByNumber(segments, func(e Entry) (uint64, string) { return e.First, e.File })
+	SortByNumber(segments, func(e Entry) (uint64, string) { return e.First, e.Path })
 	return segments, strays, nil
 }
 
@@ -133,45 +140,34 @@ func CreateReplacement(path string) (*os.File, error) {
 // behind a LogClose that is not written yet.
 func IsDue(first, last uint64) bool { return first == last+1 || first == last+2 }
 
-// Claim is what the first line of a segment says of the segments of its log.
-type Claim struct {
-	Given   string
-	First   uint64
-	IsWhole bool     // the first line is there, whatever it says
-	Opens   bool     // it is a record of the number that is in the name
-	Void    []string // segments in which no record counts, as it declares
-	// Previous is the segment that it says it follows.
-	Previous string
-}
-
 // declares says whether what the segment says of another one can be heeded: it begins as one of the log does.
-func (c Claim) declares(other Claim) bool {
-	return c.IsWhole && c.Opens && c.Given != other.Given
+func (l Link) declares(other Link) bool {
+	return l.IsWhole && l.Opens && l.Given != other.Given
 }
 
 // Counts says for each segment whether its records count. Those of a segment without a whole first line do not: a write failed, or has just
 // begun. Nor do those of a segment that was given up: one that counts declares it void, and took its place, so that both begin with the same
 // number and none follows on it, or nothing was written in it that a segment begins with. A declaration about any other segment is not heeded: no
 // file makes records of the log disappear.
-func Counts(claims []Claim) []bool {
-	by := map[string][]Claim{} // the segments that declare one void
+func Counts(links []Link) []bool {
+	by := map[string][]Link{} // the segments that declare one void
 	isFollowed := map[string]bool{}
-	for _, d := range claims {
+	for _, d := range links {
 		for _, name := range d.Void {
 			by[name] = append(by[name], d)
 		}
 		isFollowed[d.Previous] = isFollowed[d.Previous] || d.IsWhole && d.Opens
 	}
-	isVoid := func(c Claim, takesPlace func(d Claim) bool) bool {
-		return slices.ContainsFunc(by[c.Given], func(d Claim) bool { return d.declares(c) && takesPlace(d) })
+	isVoid := func(l Link, takesPlace func(d Link) bool) bool {
+		return slices.ContainsFunc(by[l.Given], func(d Link) bool { return d.declares(l) && takesPlace(d) })
 	}
-	out := make([]bool, len(claims))
-	for i, c := range claims {
-		out[i] = c.IsWhole && !isVoid(c, func(d Claim) bool {
-			if c.Opens && (d.First != c.First || isFollowed[c.Given]) {
+	out := make([]bool, len(links))
+	for i, l := range links {
+		out[i] = l.IsWhole && !isVoid(l, func(d Link) bool {
+			if l.Opens && (d.First != l.First || isFollowed[l.Given]) {
 				return false
 			}
-			return !isVoid(d, func(other Claim) bool { return other.First == d.First })
+			return !isVoid(d, func(other Link) bool { return other.First == d.First })
 		})
 	}
 	return out

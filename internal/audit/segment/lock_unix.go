@@ -10,16 +10,9 @@ import (
 
 // lock takes the file until it is closed (flock(2)).
 func lock(file *os.File) error {
-	raw, err := file.SyscallConn()
-	if err != nil {
-		return err
-	}
-	var locked error
-	if err := raw.Control(func(fd uintptr) { locked = syscall.Flock(int(fd), syscall.LOCK_EX|syscall.LOCK_NB) }); err != nil {
-		return err
-	}
-	if errors.Is(locked, syscall.EWOULDBLOCK) {
+	err := control(file, func(fd uintptr) error { return syscall.Flock(int(fd), syscall.LOCK_EX|syscall.LOCK_NB) })
+	if errors.Is(err, syscall.EWOULDBLOCK) {
 		return ErrInUse
 	}
-	return locked
+	return err
 }

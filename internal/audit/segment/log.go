@@ -143,8 +143,8 @@ func (l *log) own(stage audit.Stage, found *audit.Log) (*pending, error) {
 	return p, p.encode(l.session, l.options.Now)
 }
 
-// poison gives up the open segment. A flush is never tried again: the kernel may have dropped the pages and report success
-// the second time. What was acknowledged is in it; what comes next stands in another file, and only that counts.
+// poison abandons the open segment. A flush is never retried: the kernel may have dropped the pages and report success
+// the second time. Acknowledged records are in this segment; later records go to another file, and only those there count.
 func (l *log) poison(err error) {
 	l.count(func(s *Stats) { s.Poisoned++ })
 	told := fmt.Errorf("write audit segment %s: %w", l.at.name, err)
@@ -152,9 +152,9 @@ func (l *log) poison(err error) {
 	l.leave(audit.CauseFailure, err)
 }
 
-// leave closes the open segment, whose end was written or cannot be.
+// leave closes the open segment, after its last record was written or cannot be written.
 func (l *log) leave(cause string, err error) {
-	_ = l.file.Close() // what it would report is known already, or too late
+	_ = l.file.Close() // its error is known already, or comes too late
 	_ = l.disk.Release(l.at.name)
 	l.file, l.cause, l.fault = nil, cause, ""
 	if err != nil {

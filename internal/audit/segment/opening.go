@@ -24,14 +24,14 @@ func MisfitOf(given string, e *audit.Event) error {
 	first, _ := ParseName(given)
 	switch {
 	case e.Type != audit.TypeLog || e.Stage != audit.StageLogOpen:
-		return errors.New("it is no record that opens a segment")
+		return errors.New("it is not a record that opens a segment")
 	case e.Seq != first:
-		return fmt.Errorf("it is record %d, and %d is in the name of its file", e.Seq, first)
+		return fmt.Errorf("it is record %d, but the name of its file has %d", e.Seq, first)
 	case l == nil: // it follows on nothing
 	case l.Segment != "" && l.Segment != given:
-		return fmt.Errorf("it says that it is of %s", l.Segment)
+		return fmt.Errorf("it says that it belongs to %s", l.Segment)
 	case l.PreviousBytes < 0 || l.TornBytes < 0 || l.Orphaned < 0:
-		return errors.New("it counts less than nothing")
+		return errors.New("it contains a negative number")
 	}
 	return nil
 }

@@ -10,20 +10,20 @@ import (
 	"github.com/pipeguard/pipeguard/internal/audit"
 )
 
-// OnFailure is what becomes of operations whose records cannot be written.
+// OnFailure decides about operations whose records cannot be written.
 type OnFailure string
 
-// Answers to a log that fails.
+// Ways to handle a log that fails.
 const (
 	// FailOperation refuses them until the log works again. The safe choice, and the default.
 	FailOperation OnFailure = "fail_operation"
-	// Continue lets them run without a record. How many records were lost is in the next one that can be written; what they said is nowhere.
+	// Continue lets them run without a record. The next record that can be written says how many were lost; their content is lost.
 	Continue OnFailure = "continue"
 	// Shutdown refuses them and ends the process, so that its supervisor notices.
 	Shutdown OnFailure = "shutdown"
 )
 
-// Options say how a log is written. The zero value is the safe choice.
+// Options configure how a log is written. The zero value is the safe choice.
 type Options struct {
 	// SegmentBytes is the length at which a segment is closed; 0 means 64 MiB. One batch may make it longer.
 	SegmentBytes int64
@@ -116,10 +116,10 @@ func (o *Options) complete() error {
 	case FailOperation, Continue:
 	case Shutdown:
 		if o.OnShutdown == nil {
-			errs = append(errs, errors.New("nothing to shut down"))
+			errs = append(errs, errors.New("OnShutdown is missing"))
 		}
 	default:
-		errs = append(errs, fmt.Errorf("unknown answer to failures %q", o.OnFailure))
+		errs = append(errs, fmt.Errorf("unknown OnFailure %q", o.OnFailure))
 	}
 	return errors.Join(errs...)
 }

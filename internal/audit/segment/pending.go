@@ -19,7 +19,7 @@ var (
 	chainless  = `,"prev":"` + strings.Repeat("A", 44) + "\"}\n"
 )
 
-// pending is a record on its way, and who waits for it.
+// pending is a record that is waiting to be written, and its caller.
 type pending struct {
 	event audit.Event // what it points to is the caller's, who waits
 	line  []byte

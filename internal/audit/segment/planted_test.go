@@ -72,7 +72,7 @@ func (n *node) segments(t *testing.T) (names []string) {
 		t.Fatal(err)
 	}
 	for _, e := range list {
-		names = append(names, e.File)
+		names = append(names, filepath.Base(e.Path))
 	}
 	return names
 }
@@ -306,7 +306,7 @@ func TestLinesBehindASignedEndAreNotAdopted(t *testing.T) {
 	lines := slices.Collect(strings.Lines(string(forged)))
 	lines[0] = strings.Replace(strings.Replace(lines[0], `"type":"log","stage":"LogOpen"`, `"type":"request","stage":"RequestReceived"`, 1), `"id":""`, `"id":"forged"`, 1)
 	n.put(t, name, string(text)+lines[0])
-	if r := n.verify(t); r.Verdict != evidence.VerdictTampered || !strings.Contains(r.Fault.Problem, "behind the LogClose record") {
+	if r := n.verify(t); r.Verdict != evidence.VerdictTampered || !strings.Contains(r.Fault.Problem, "after the LogClose record") {
 		t.Errorf("before the next start: %s %v", r.Verdict, r.Fault)
 	}
 	if err := n.start(t); err != nil {

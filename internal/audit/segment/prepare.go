@@ -4,7 +4,7 @@ import (
 	"context"
 )
 
-// preparation is evidence getting ready to go on without the oldest records. It reads them all, which no caller waits for.
+// preparation is evidence preparing for the removal of the oldest records. It reads them all, while no caller waits.
 type preparation struct {
 	last uint64
 	stop context.CancelFunc
@@ -33,7 +33,7 @@ func (l *log) isPrepared(parts *[]part) bool {
 	return false
 }
 
-// isReady is where evidence says that it is ready, or why it is not; nil while it is not asked.
+// isReady receives the result of the preparation; it is nil while there is none.
 func (l *log) isReady() <-chan error {
 	if l.preparing == nil {
 		return nil
@@ -41,7 +41,7 @@ func (l *log) isReady() <-chan error {
 	return l.preparing.done
 }
 
-// goOn goes on with removing after evidence has said how it went.
+// goOn continues the removal with the result of the preparation.
 func (l *log) goOn(err error) {
 	p := l.preparing
 	p.stop()

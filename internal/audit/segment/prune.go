@@ -41,7 +41,7 @@ func (l *log) prune() {
 	}
 }
 
-// excess is which segments should go next, and why. What should go and is kept for an operation under way is noted.
+// excess returns the segments to remove next, and why. Segments that are kept only for an operation under way are noted.
 func (l *log) excess() (parts []part, reason string) {
 	oldest := l.seq + 1
 	for _, seq := range l.open {
@@ -89,7 +89,7 @@ func (l *log) weigh(p *part) int64 {
 	return max(0, n)
 }
 
-// remove says which files go, makes that durable, and removes them.
+// remove writes a durable record that names the files, and removes them.
 func (l *log) remove(parts []part, reason string) error {
 	last := parts[len(parts)-1].last
 	pruned := &audit.Pruned{FirstSeq: parts[0].first, LastSeq: last, TreeSize: l.seq, Reason: reason}
@@ -133,7 +133,7 @@ func (l *log) remove(parts []part, reason string) error {
 	return l.finishRemoving()
 }
 
-// finishRemoving removes what the log says is removed, once a checkpoint covers the record that says so: without one, any account that can
+// finishRemoving removes the files that the log names as removed, once a checkpoint covers the record that says so: without one, any account that can
 // write to the directory could have written it. A file that another process has open may stay for a while: Windows does not remove it.
 func (l *log) finishRemoving() error {
 	if len(l.going) > 0 && !l.isHeld {

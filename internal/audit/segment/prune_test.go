@@ -94,7 +94,7 @@ func TestWhatShouldHaveBeenRemovedAndIsKeptForAnOperationIsSaid(t *testing.T) {
 }
 
 // Calls can fill many segments between two looks at the clock.
-func TestWhatIsTooMuchIsRemovedAsSegmentsFill(t *testing.T) {
+func TestExcessSegmentsAreRemovedAsSegmentsFill(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		disk, l := newMemory(), newLedger()
 		l.pad = 500

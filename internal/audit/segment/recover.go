@@ -3,13 +3,12 @@ package segment
 import (
 	"cmp"
 	"fmt"
-	"iter"
 	"slices"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
 )
 
-// Found is what a directory held when it was opened.
+// Found describes the log in a directory when it was opened.
 type Found struct {
 	First uint64 // number of the oldest record that is there, 0 in an empty log
 	Last  uint64 // number of the last one
@@ -22,26 +21,6 @@ type Found struct {
 	torn    int64    // bytes behind it
 	fault   string
 	orphans []audit.Event // open intents, oldest first
-}
-
-// Leaves are the leaf hashes of the records that are there, from First to Last. An error is the last value.
-func (f *Found) Leaves() iter.Seq2[[32]byte, error] {
-	return func(yield func([32]byte, error) bool) {
-		for i := range f.parts {
-			more := true
-			err := f.parts[i].lines(f.disk, func(line []byte, _ int64) bool {
-				more = yield(Leaf(line), nil)
-				return more
-			})
-			if err != nil {
-				yield([32]byte{}, err)
-				return
-			}
-			if !more {
-				return
-			}
-		}
-	}
 }
 
 // read finds where the log ends and what is open. Records under a checkpoint are known to have been durable.
@@ -77,7 +56,7 @@ func (f *Found) replaced() (names []string) {
 	return names
 }
 
-// end takes over where the log ends. Records under a checkpoint were durable.
+// end records where the log ends. Records under a checkpoint were durable.
 func (f *Found) end(covered uint64) {
 	e := f.ending
 	if n := len(f.parts); n > 0 {

@@ -11,7 +11,7 @@ import (
 // neither fill the disk nor push out what was recorded before. Half of that part is for callers that rules name, so that strangers, who have no other
 // use for it, do not take it from them.
 
-// class is whose record it is, where that is not for the record to say.
+// class says which kind of caller or event a record belongs to, where the record does not say it itself.
 type class int
 
 const (
@@ -22,12 +22,12 @@ const (
 
 type classKey struct{}
 
-// OfStranger returns a context under which Append takes a refusal for one of a caller that no rule names.
+// OfStranger returns a context under which Append treats a refusal as one of a caller that no rule names.
 func OfStranger(ctx context.Context) context.Context {
 	return context.WithValue(ctx, classKey{}, ofStranger)
 }
 
-// OfAct returns a context under which Append takes a record for none of a refusal: a call was admitted on the connection that it is about.
+// OfAct returns a context under which Append does not treat a record as a refusal: a call was admitted on its connection.
 func OfAct(ctx context.Context) context.Context {
 	return context.WithValue(ctx, classKey{}, ofAct)
 }

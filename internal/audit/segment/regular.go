@@ -33,3 +33,16 @@ func OpenRegular(path string) (*os.File, fs.FileInfo, error) {
 	}
 	return file, info, nil
 }
+
+// control passes the descriptor or handle of a file to call.
+func control(file *os.File, call func(fd uintptr) error) error {
+	raw, err := file.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var failed error
+	if err := raw.Control(func(fd uintptr) { failed = call(fd) }); err != nil {
+		return err
+	}
+	return failed
+}

@@ -1,6 +1,7 @@
 package segment
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
@@ -28,7 +29,7 @@ func (l *log) rotate(more int64) {
 		return
 	}
 	if !l.file.IsHere() {
-		l.options.OnFault(errMissing(l.at.name))
+		l.options.OnFault(fmt.Errorf("audit segment %s was moved away or removed, or the lock of its directory was", l.at.name))
 		l.leave(audit.CauseMissing, nil)
 		return
 	}
@@ -71,10 +72,4 @@ func (l *log) end() error {
 	}
 	l.lost = 0
 	return nil
-}
-
-type errMissing string
-
-func (e errMissing) Error() string {
-	return "audit segment " + string(e) + " was moved away or removed, or the lock of its directory was"
 }

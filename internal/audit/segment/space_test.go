@@ -143,7 +143,7 @@ func pastRetry() {
 	}
 }
 
-func TestALogThatFailsAnswersAsItWasTold(t *testing.T) {
+func TestAFailingLogFollowsItsOnFailure(t *testing.T) {
 	for _, tt := range []struct {
 		answer  OnFailure
 		refused bool
@@ -183,7 +183,7 @@ func TestALogThatFailsAnswersAsItWasTold(t *testing.T) {
 	}
 }
 
-func TestALogThatIsClosedSaysWhatItLetGo(t *testing.T) {
+func TestAClosedLogSaysHowManyRecordsItDropped(t *testing.T) {
 	disk := newMemory()
 	w := open(t, disk, Options{OnFailure: Continue, Retry: time.Nanosecond})
 	disk.set(func() { disk.room = 0 })
@@ -209,7 +209,7 @@ func TestALogThatIsClosedSaysWhatItLetGo(t *testing.T) {
 	}
 }
 
-func TestOptionsThatCannotBeAreAllNamed(t *testing.T) {
+func TestAllInvalidOptionsAreNamed(t *testing.T) {
 	_, err := OpenDisk(t.Context(), newMemory(), Options{SegmentBytes: 1, KeepBytes: 1, KeepAge: -1, OnFailure: Shutdown})
 	joined, ok := err.(interface{ Unwrap() []error })
 	if !ok || len(joined.Unwrap()) != 4 {

@@ -16,7 +16,7 @@ var errClosed = errors.New("closed")
 
 var errEvidence = errors.New("nothing may be signed about it")
 
-// start reads what is there, and makes durable that this process continues it: first it ends the intents of processes that are gone.
+// start reads the log and begins a segment that continues it, with the ends of the intents that earlier processes left open.
 func (l *log) start(ctx context.Context) (err error) {
 	defer func() {
 		if err == nil {
@@ -109,7 +109,7 @@ func (l *log) start(ctx context.Context) (err error) {
 		return fmt.Errorf("%w: %s", ErrUnavailable, l.fault)
 	}
 	l.up()
-	if l.evidence != nil { // what was there is signed before anything new is, and a start shows
+	if l.evidence != nil { // existing records are signed before new ones, and a start is visible
 		if err := l.evidence.Checkpoint(context.Background()); err != nil {
 			if found.sealed { // the next start would go on from the end that was signed, and leave out whatever stands behind
 				return l.abandon(fmt.Errorf("sign the start of the audit log: %w", err))
@@ -133,7 +133,7 @@ func (l *log) goOnRemoving(found *Found) {
 	}
 }
 
-// abandon removes the segment of a start that comes to nothing, and returns why. No checkpoint has it.
+// abandon removes the segment of a failed start, which no checkpoint covers, and returns the error.
 func (l *log) abandon(err error) error {
 	err = errors.Join(err, l.file.Close(), l.disk.Remove(l.at.name))
 	l.file = nil
@@ -149,28 +149,26 @@ func (l *log) tellOverruled(disk Disk, found *Found) error {
 		if p.first <= l.options.Covered || g == nil || g.PreviousSegment != before.name || before.size <= before.bytes {
 			continue
 		}
-		r, _, err := disk.Read(before.name)
-		if err != nil {
-			return fmt.Errorf("read segment %s: %w", before.name, err)
-		}
-		err = discard(r, before.bytes)
-		if err == nil {
-			err = scan(io.LimitReader(r, 2*audit.MaxRecord), func(line []byte, _ int64) bool {
+		err := readFile(disk, before.name, func(r io.Reader, _ int64) error {
+			if err := discard(r, before.bytes); err != nil {
+				return err
+			}
+			return Scan(io.LimitReader(r, 2*audit.MaxRecord), func(line []byte, _ int64) bool {
 				if seq, prev, ok := ParseLine(line); ok && seq == p.first && prev == p.opening.Prev {
 					l.options.OnFault(fmt.Errorf("audit segment %s, which was not signed, says that the log ends before record %d of %s, which continues it: a write failed there, or an attacker added %[1]s to take "+
 						"that record and those behind it out of the log. Copy the directory for a reviewer", p.name, seq, before.name))
 				}
 				return false
 			})
-		}
-		if err = errors.Join(err, r.Close()); err != nil {
-			return fmt.Errorf("read segment %s: %w", before.name, err)
+		})
+		if err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// strays are things that lie in the directory of a log and are no part of it.
+// strays reports entries of the directory of a log that are not part of it.
 type strays struct {
 	tell func(error)
 	n    int // of a kind
@@ -180,7 +178,7 @@ func (s *strays) say(name, why string) {
 	s.tell(fmt.Errorf("in the directory of the audit log, and left out: %s: %s. Copy the directory for a reviewer before you move it away, and look at who put that there", name, why))
 }
 
-// add names one, if not too many of its kind were named.
+// add reports one, unless maxVoid of its kind were reported.
 func (s *strays) add(name, why string) {
 	if s.n++; s.n <= maxVoid {
 		s.say(name, why)
@@ -195,17 +193,17 @@ func (s *strays) end(why string) {
 	s.n = 0
 }
 
-// tellStrays names what lies in the directory and is no part of the log. The log goes on without it, and a verification names it too.
+// tellStrays reports entries of the directory that are not part of the log. The log goes on without them; a verification names them too.
 func (l *log) tellStrays(disk untilDone, found *Found) {
 	s := &strays{tell: l.options.OnFault}
 	for _, name := range found.aside {
 		why := "the segments that the last checkpoint was signed of do not lead to it, or it says of them or holds what no writer leaves: it was added, or something behind that checkpoint was changed"
 		if err := found.misfit[name]; err != nil {
-			why = fmt.Sprintf("its first record is not one that a segment of this log begins with: %v", err)
+			why = fmt.Sprintf("its first record does not open a segment of this log: %v", err)
 		}
 		s.add(name, why)
 	}
-	s.end("they are no segments of this log")
+	s.end("they are not segments of this log")
 	for _, name := range found.behind {
 		s.add(name, "it follows on a log that was closed in order and signed: it was added, or a start that was killed at once left it")
 	}
@@ -222,21 +220,21 @@ func (l *log) tellStrays(disk untilDone, found *Found) {
 			l.options.OnFault(err)
 		}
 		for _, e := range segments {
-			if e.File != e.Given {
-				others = append(others, Stray{Path: filepath.Join(d.path, e.File), Why: "it is a packed copy, and the proxy makes none"})
+			if filepath.Base(e.Path) != e.Given {
+				others = append(others, Stray{Path: e.Path, Why: "it is a packed copy, which the proxy does not make"})
 			}
 		}
 		for _, o := range others {
 			s.add(o.Path, o.Why)
 		}
-		s.end("they are no files of a log")
+		s.end("they are not files of a log")
 	}
 }
 
 // again is more than a record grows by when it is written once more.
 const again = 64
 
-// orphans are the records that end open intents. Each says again what the intent was about.
+// orphans are the records that end open intents. Each repeats the content of its intent.
 func (l *log) orphans(intents []audit.Event) ([]*pending, error) {
 	var out []*pending
 	for _, e := range intents {
@@ -257,7 +255,7 @@ func (l *log) orphans(intents []audit.Event) ([]*pending, error) {
 	return out, nil
 }
 
-// look does what is due by the clock.
+// look does the periodic work.
 func (l *log) look() {
 	if l.file == nil {
 		l.commit(nil) // which says when the log works again, even when there are no calls

@@ -2,7 +2,6 @@ package segment
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -35,25 +34,17 @@ func (p *part) opens() bool { return p.opening.Seq == p.first }
 // seen is a segment of the directory, with what its first line says.
 type seen struct {
 	part
-	whole  bool // the first line is there
-	counts bool // as Counts says
+	link Link
 }
 
-// link is LinkOf the segment.
-func (s *seen) link() Link {
-	l := linkOf(s.name, s.size, s.opening, s.misfit)
-	l.Counts = s.counts
-	return l
-}
-
-// lookAll reads the first line of every segment.
+// lookAll reads the first line of each segment.
 func lookAll(disk Disk) ([]seen, error) {
 	names, err := disk.Names()
 	if err != nil {
 		return nil, fmt.Errorf("list segments: %w", err)
 	}
 	var all []seen
-	var claims []Claim
+	var links []Link
 	for _, name := range names {
 		first, ok := ParseName(name)
 		if !ok {
@@ -63,14 +54,12 @@ func lookAll(disk Disk) ([]seen, error) {
 		if err != nil {
 			return nil, err
 		}
-		c := Claim{Given: name, First: first, IsWhole: whole, Opens: p.opens()}
-		if l := p.opening.Log; l != nil {
-			c.Void, c.Previous = l.Void, l.PreviousSegment
-		}
-		all, claims = append(all, seen{p, whole, false}), append(claims, c)
+		l := linkOf(name, p.size, p.opening, p.misfit)
+		l.IsWhole = whole
+		all, links = append(all, seen{p, l}), append(links, l)
 	}
-	for i, counts := range Counts(claims) {
-		all[i].counts = counts
+	for i, counts := range Counts(links) {
+		all[i].link.Counts = counts
 	}
 	return all, nil
 }
@@ -104,8 +93,8 @@ func survey(disk Disk, signed Signed) (s surveyed, err error) {
 	var whole []int // in all
 	var links []Link
 	for i := range all {
-		if all[i].whole {
-			whole, links = append(whole, i), append(links, all[i].link())
+		if all[i].link.IsWhole {
+			whole, links = append(whole, i), append(links, all[i].link)
 		}
 	}
 	chained, err := Chain(links, signed, func(i int) (io.ReadCloser, error) {
@@ -163,7 +152,7 @@ func survey(disk Disk, signed Signed) (s surveyed, err error) {
 	return s, nil
 }
 
-// settle says of each part but the last where it ends.
+// settle sets where each part but the last ends.
 func settle(parts []part) []part {
 	for i := range len(parts) - 1 {
 		p, next := &parts[i], &parts[i+1]
@@ -175,24 +164,19 @@ func settle(parts []part) []part {
 	return parts
 }
 
-// look reads the first line of a segment; whole says whether there is one. A first line that is not the one that was written is the
-// reader's to find: the segment holds a part of the log all the same.
+// look reads the first line of a segment; whole says whether there is one. A first line that was changed is found by
+// readers: the segment still holds a part of the log.
 func look(disk Disk, name string, first uint64) (p part, whole bool, err error) {
-	r, size, err := disk.Read(name)
-	if err != nil {
-		return part{}, false, fmt.Errorf("read segment %s: %w", name, err)
-	}
-	p = part{name: name, first: first, bytes: size, size: size}
-	err = scan(io.LimitReader(r, 2*audit.MaxRecord), func(line []byte, _ int64) bool {
-		if whole = line != nil; whole {
-			p.opening, p.misfit = parseOpening(line), Misfit(name, line)
-		}
-		return false
+	err = readFile(disk, name, func(r io.Reader, size int64) error {
+		p = part{name: name, first: first, bytes: size, size: size}
+		return Scan(io.LimitReader(r, 2*audit.MaxRecord), func(line []byte, _ int64) bool {
+			if whole = line != nil; whole {
+				p.opening, p.misfit = parseOpening(line), Misfit(name, line)
+			}
+			return false
+		})
 	})
-	if err := errors.Join(err, r.Close()); err != nil {
-		return part{}, false, fmt.Errorf("read segment %s: %w", name, err)
-	}
-	return p, whole, nil
+	return p, whole, err
 }
 
 // parseOpening reads the first line of a segment: its number, its time, the hash of the record before, and what it says of the log. A field of it that cannot be read

@@ -45,9 +45,9 @@ func TestTheWritersOwnOpeningsFit(t *testing.T) {
 // Behind a crash, a segment whose first record is none that opens it stops no start: it is left out, and the start and a verification name it and say why.
 func TestASegmentWhoseOpeningDoesNotFitStopsNoStart(t *testing.T) {
 	for name, c := range map[string]struct{ change, to, why string }{
-		"of another file":         {`"segment":"audit-`, `"segment":"zudit-`, "it says that it is of zudit-"},
-		"of a file elsewhere":     {`"segment":"`, `"segment":"../`, "it says that it is of ../audit-"},
-		"less than nothing torn":  {`"cause"`, `"torn_bytes":-5,"cause"`, "it counts less than nothing"},
+		"of another file":         {`"segment":"audit-`, `"segment":"zudit-`, "it says that it belongs to zudit-"},
+		"of a file elsewhere":     {`"segment":"`, `"segment":"../`, "it says that it belongs to ../audit-"},
+		"less than nothing torn":  {`"cause"`, `"torn_bytes":-5,"cause"`, "it contains a negative number"},
 		"a wrong name behind it":  {`"cause"`, `"segment":"zz","cause"`, `duplicate field "log.segment"`},
 		"in other letters":        {`"cause"`, `"SEGMENT":"zz","cause"`, `unknown field "log.SEGMENT"`},
 		"a cause twice":           {`"cause"`, `"cause":"size","cause"`, `duplicate field "log.cause"`},

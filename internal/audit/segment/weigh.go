@@ -41,10 +41,10 @@ func (f *Found) weighRecords(covered uint64) error {
 	return nil
 }
 
-// numbers are those of records, both included.
+// numbers is a range of record numbers, both ends included.
 type numbers struct{ first, last uint64 }
 
-// isWithin looks in ranges that do not overlap, the last one first.
+// isWithin says whether a record is in one of ranges that do not overlap, sorted from the last to the first.
 func isWithin(all []numbers, seq uint64) bool {
 	i, _ := slices.BinarySearchFunc(all, seq, func(n numbers, seq uint64) int { return cmp.Compare(seq, n.first) })
 	return i < len(all) && seq <= all[i].last

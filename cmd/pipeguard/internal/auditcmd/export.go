@@ -27,7 +27,7 @@ func newExport() *cobra.Command {
 
 An export cannot be verified: keep the log.
 
-Exit code: 0, 1 if the log was changed, or 3 if lines are no records or records are missing.`,
+Exit code: 0, 1 if the log was changed, or 3 if lines are not records or records are missing.`,
 		Example: `  pipeguard audit export copy/ --format ocsf --since yesterday > events.jsonl`,
 		Args:    logs,
 	}

@@ -157,7 +157,7 @@ func (f both) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func TestThatALogWasChangedIsSaidBeforeAnythingOfIt(t *testing.T) {
+func TestAChangedLogIsReportedBeforeItsRecordsAreShown(t *testing.T) {
 	dir, keys, outside := keptLog(t)
 	file := onlySegment(t, dir)
 	text, err := os.ReadFile(file)

@@ -8,7 +8,7 @@ import (
 	"github.com/pipeguard/pipeguard/test/clitest"
 )
 
-func TestAFilterThatCanFitNothingIsRefused(t *testing.T) {
+func TestAFilterThatMatchesNothingIsRefused(t *testing.T) {
 	file := clitest.Stream(t, denial("a"))
 	for _, args := range [][]string{
 		{"--code", "17"}, {"--where", "namespace==x"}, {"--namespace", " x"}, {"--path", "relative"}, {"--seq", "0"}, {"--version", "1"}, {"--pod", "a/b/c"}, {"--pipe", `x\disk-v1`}, {"--where", "pid=0"},

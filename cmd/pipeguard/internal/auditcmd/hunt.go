@@ -52,7 +52,7 @@ conditions with and, or, not, parentheses, 1 of and all of, and correlations eve
 
 With -o json it prints one object a line: rule, id, level, time, record.
 
-Exit code: 0 if nothing is found, 1 if something is, or if the log was changed, 2 if a rule is not understood, 3 if lines are no records or records are missing.`,
+Exit code: 0 if nothing is found, 1 if something is, or if the log was changed, 2 if a rule is not understood, 3 if lines are not records or records are missing.`,
 		Example: `  pipeguard audit hunt copy/ --since today
   pipeguard audit hunt copy/ --level high --proxy-log pipeguard.log -o json`,
 		Args: func(cmd *cobra.Command, args []string) error {

@@ -41,7 +41,7 @@ func segmentsOf(t *testing.T) (dir string, names []string) {
 		t.Fatal(segments, err)
 	}
 	for _, s := range segments {
-		names = append(names, filepath.Join(dir, s.File))
+		names = append(names, s.Path)
 	}
 	return dir, names
 }

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-func TestProgressShowsHowFarALongReadingIsAndTakesItBack(t *testing.T) {
+func TestProgressOfALongReadIsShownAndErased(t *testing.T) {
 	var out bytes.Buffer
 	p := &progress{w: &out, started: time.Now().Add(-time.Minute)}
 	p.show(64<<20, 128<<20)
@@ -27,7 +27,7 @@ func TestProgressShowsHowFarALongReadingIsAndTakesItBack(t *testing.T) {
 	}
 }
 
-func TestProgressIsSilentWhereNobodyLooks(t *testing.T) {
+func TestProgressIsShownOnTerminalsOnly(t *testing.T) {
 	file, err := os.Create(filepath.Join(t.TempDir(), "errors.txt"))
 	if err != nil {
 		t.Fatal(err)

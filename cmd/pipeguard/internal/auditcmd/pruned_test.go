@@ -64,7 +64,7 @@ func session(t *testing.T, dir string, key *evidence.Key, keep int64, fault stri
 }
 
 // An operation whose intent went with the oldest segments is no fault, if the log says so itself.
-func TestCheckKnowsWhatWasPruned(t *testing.T) {
+func TestCheckRecognisesPrunedRecords(t *testing.T) {
 	dir, private := filepath.Join(t.TempDir(), "log"), filepath.Join(t.TempDir(), "audit.key")
 	if made := execute(t, "", "keys", "generate", private, "--for", "log", "--name", "node-1"); made.Code != 0 {
 		t.Fatalf("%+v", made)

@@ -37,7 +37,7 @@ has no script and asks the network for nothing. It is as confidential as the log
 The verdict is that of "pipeguard audit verify" with the same --keys and --checkpoint, about the very bytes that the page is made from, and about the
 whole log, whatever the filters leave out; of several directories it is the worst.
 
-Exit code: 0 written, 1 written, and the log was changed, 2 it could not be verified or written, 3 lines are no records or records are missing (the page
+Exit code: 0 written, 1 written, and the log was changed, 2 it could not be verified or written, 3 lines are not records or records are missing (the page
 says so too).`,
 		Example: `  pipeguard audit report copy/ -o report.html --since 7d --keys node-1.pub --checkpoint from-witness`,
 		Args:    logs,

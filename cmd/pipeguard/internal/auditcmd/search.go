@@ -23,7 +23,7 @@ func newSearch() *cobra.Command {
 The table is that of "pipeguard audit show". With -o jsonl records are printed as they stand in the log, for other programs. A call that
 was admitted has two records: --stage end leaves out the intents.
 
-Exit code: 0 if all lines are records, whether any fits or not, 1 if the log was changed, 3 if lines are no records or records are missing; both are
+Exit code: 0 if all lines are records, whether any matches or not, 1 if the log was changed, 3 if lines are not records or records are missing; both are
 named on standard error.`,
 		Example: `  pipeguard audit search /var/log/pipeguard --namespace kube-system --decision deny --since 2h
   pipeguard audit search copy/ --path 'C:\var\lib\kubelet' --where 'verb=write result!=ok' -o wide

@@ -13,17 +13,17 @@ import (
 	"github.com/pipeguard/pipeguard/internal/audit/query"
 )
 
-// aboutLogs is what the help of each command that reads logs says of them.
+// aboutLogs describes the arguments of each command that reads logs.
 const aboutLogs = `LOG is a directory of segments (audit-<number>-<id>.jsonl, or packed by gzip: .jsonl.gz), a file of records, or - for standard input;
-several are read in the order given. Copies will do, on any system; nothing is changed, and one record is in memory at a time.
-Records that are missing between others of a directory, or in a segment of it that cannot be read, are named like lines that are no records.
+several are read in the order given. Copies work as well, on any system; no log is changed, and one record is in memory at a time.
+Records missing between others of a directory, or in a segment of it that cannot be read, are reported like lines that are not records.
 
 ` + aboutTrust
 
-// logs wants at least one log.
+// logs requires at least one log.
 var logs = cli.Arguments("a log")
 
-// untilStopped passes records on until the program is asked to end.
+// untilStopped passes records on until ctx is done.
 func untilStopped(ctx context.Context, source *query.Source) iter.Seq2[query.Record, error] {
 	return func(yield func(query.Record, error) bool) {
 		for r, err := range source.Records() {
@@ -32,6 +32,17 @@ func untilStopped(ctx context.Context, source *query.Source) iter.Seq2[query.Rec
 				return
 			}
 			if !yield(r, err) {
+				return
+			}
+		}
+	}
+}
+
+// filtered passes on the records and errors for which keep returns true.
+func filtered(records iter.Seq2[query.Record, error], keep func(query.Record, error) bool) iter.Seq2[query.Record, error] {
+	return func(yield func(query.Record, error) bool) {
+		for r, err := range records {
+			if keep(r, err) && !yield(r, err) {
 				return
 			}
 		}

@@ -63,7 +63,7 @@ Of more than 10000 groups those that came last count as one, "(others)". In the 
 With -o json it prints one object: schema "pipeguard.dev/audit-stats/v1", by, and groups and others with values, records, allowed, denied,
 logOnly, failed, timed (how many the next two are of), meanMicroseconds, longestMicroseconds, first, last; doubts says which of the counted requests may not fit the filters.
 
-Exit code: 0, 1 if the log was changed, or 3 if lines are no records or records are missing.`,
+Exit code: 0, 1 if the log was changed, or 3 if lines are not records or records are missing.`,
 		Example: `  pipeguard audit stats copy/ --by caller,reason --decision deny
   pipeguard audit stats copy/ --by hour --since yesterday --until today`,
 		Args: logs,

@@ -56,17 +56,13 @@ func remember(records iter.Seq2[query.Record, error], number string, found **que
 	if err != nil {
 		return records
 	}
-	return func(yield func(query.Record, error) bool) {
-		for r, err := range records {
-			if err == nil && r.Seq == seq && *found == nil {
-				kept := r.Keep()
-				*found = &kept
-			}
-			if !yield(r, err) {
-				return
-			}
+	return filtered(records, func(r query.Record, err error) bool {
+		if err == nil && r.Seq == seq && *found == nil {
+			kept := r.Keep()
+			*found = &kept
 		}
-	}
+		return true
+	})
 }
 
 func storyOf(s *query.Story) storyReport {

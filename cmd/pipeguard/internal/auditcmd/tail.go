@@ -15,10 +15,10 @@ import (
 	"github.com/pipeguard/pipeguard/internal/audit/query"
 )
 
-// maxTail bounds the memory that the last records take.
+// maxTail bounds the memory for the last records.
 const maxTail = 10_000
 
-// followEvery is how often is looked for new records.
+// followEvery is the interval at which a followed log is checked for new records.
 const followEvery = 500 * time.Millisecond
 
 func newTail() *cobra.Command {
@@ -26,17 +26,18 @@ func newTail() *cobra.Command {
 	var follows bool
 	cmd := &cobra.Command{
 		Use:   "tail LOG",
-		Short: "Print the last audit records, and with -f those that come",
-		Long: `Prints the last records that fit. With -f it goes on with those that are written, into new segments too, until it is interrupted, and
-names what is no record, and where records are missing, at once. With --keys, the records of a directory are shown when they are signed, which their
-writer does each second: those that are not signed for longer are counted on standard error. If what comes does not follow on what was shown, or does not
-fit its signatures, standard error says so; what comes then is shown all the same, and is not verified. What was shown before is not looked at again.
+		Short: "Print the last audit records, and with -f new ones as they come",
+		Long: `Prints the last matching records. With -f it continues with new records, in new segments too, until it is interrupted, and reports lines
+that are not records, and missing records, at once. With --keys, the records of a directory are shown once they are signed, which the
+proxy does each second; records that stay unsigned longer are counted on standard error. If new records do not continue the ones shown, or do
+not match their signatures, standard error says so, and later records are shown without verification. Records already shown are not
+checked again.
 
 ` + aboutLogs + `
 
 ` + aboutFilters + `
 
-Exit code: 0, 1 if the log was changed, or 3 if lines were no records, records were missing or the log became shorter while it was followed.`,
+Exit code: 0, 1 if the log was changed, or 3 if lines were not records, records were missing or the log became shorter while it was followed.`,
 		Example: `  pipeguard audit tail -f C:\ProgramData\Pipeguard\audit --decision deny`,
 		Args:    cli.Argument("a log"),
 	}
@@ -44,7 +45,7 @@ Exit code: 0, 1 if the log was changed, or 3 if lines were no records, records w
 	filter := addFilter(cmd)
 	trust := addTrust(cmd)
 	cmd.Flags().IntVarP(&count, "lines", "n", 10, "how many records, at most 10000")
-	cmd.Flags().BoolVarP(&follows, "follow", "f", false, "go on with what is written")
+	cmd.Flags().BoolVarP(&follows, "follow", "f", false, "continue with new records as they are written")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		switch {
 		case count < 0 || count > maxTail:
@@ -75,7 +76,7 @@ Exit code: 0, 1 if the log was changed, or 3 if lines were no records, records w
 	return cmd
 }
 
-// followVerified shows the records that a log has, and those that come: of a directory as they are signed.
+// followVerified shows the records of a log and then new ones, those of a directory once they are signed.
 func followVerified(cmd *cobra.Command, trust *trust, f *query.Filter, s sink, name string, count int) error {
 	in := trust.reading(cmd, f)
 	records, err := in.records([]string{name})
@@ -87,7 +88,10 @@ func followVerified(cmd *cobra.Command, trust *trust, f *query.Filter, s sink, n
 		signed = in.source.Logs()[0].Report.Position
 	}
 	shown := map[string]int{}
-	if err := tail(noting(upTo(records, signed.Last()), shown), s, count); err != nil {
+	covered := filtered(records, func(r query.Record, err error) bool {
+		return err != nil || signed.Last() == 0 || r.Seq <= signed.Last()
+	})
+	if err := tail(noting(covered, shown), s, count); err != nil {
 		return written(s, in, err)
 	}
 	if err := in.judged(nil); err != nil {
@@ -96,17 +100,17 @@ func followVerified(cmd *cobra.Command, trust *trust, f *query.Filter, s sink, n
 	live := trust.reading(cmd, f)
 	live.isLive = true
 	follow := func() iter.Seq2[query.Record, error] {
-		_, _ = fmt.Fprintln(cmd.ErrOrStderr(), "what comes now is not verified")
+		_, _ = fmt.Fprintln(cmd.ErrOrStderr(), "records from here on are not verified")
 		return beyond(live.over(query.Follow(cmd.Context(), name, followEvery)), shown)
 	}
 	if signed.Last() == 0 {
 		return written(s, live, tail(follow(), s, maxTail))
 	}
-	_, _ = fmt.Fprintln(cmd.ErrOrStderr(), "what comes is shown when it is signed")
+	_, _ = fmt.Fprintln(cmd.ErrOrStderr(), "new records are shown once they are signed")
 	o := trust.o
-	o.Progress, o.Origin = nil, cmp.Or(o.Origin, in.source.Logs()[0].Report.Origin) // of no other log, whatever keys there are
+	o.Progress, o.Origin = nil, cmp.Or(o.Origin, in.source.Logs()[0].Report.Origin) // only of this log, even if there are keys of others
 	followed := takenOver(cmd, query.FollowVerified(cmd.Context(), name, o, signed, followEvery))
-	err = tail(counting(live, noting(live.over(followed), shown)), s, maxTail)
+	err = tail(noting(live.over(followed), shown), s, maxTail)
 	changed, ok := errors.AsType[*query.Changed](err)
 	if !ok {
 		return written(s, live, err)
@@ -115,72 +119,32 @@ func followVerified(cmd *cobra.Command, trust *trust, f *query.Filter, s sink, n
 	return cli.No(errors.Join(written(s, live, tail(follow(), s, maxTail)), errors.New("the log was changed while it was followed")))
 }
 
-// upTo leaves out records behind one, unless that is 0: they are not signed yet.
-func upTo(records iter.Seq2[query.Record, error], last uint64) iter.Seq2[query.Record, error] {
-	return func(yield func(query.Record, error) bool) {
-		for r, err := range records {
-			if (err != nil || last == 0 || r.Seq <= last) && !yield(r, err) {
-				return
-			}
-		}
-	}
-}
-
-// counting takes what is not signed for missing records.
-func counting(in *reading, records iter.Seq2[query.Record, error]) iter.Seq2[query.Record, error] {
-	return func(yield func(query.Record, error) bool) {
-		for r, err := range records {
-			if errors.As(err, new(*query.Unsigned)) {
-				in.note(err)
-				continue
-			}
-			if !yield(r, err) {
-				return
-			}
-		}
-	}
-}
-
 // takenOver reports records that were still unsigned when their process ended. An attacker with write access to the directory could have added or removed such records.
 func takenOver(cmd *cobra.Command, records iter.Seq2[query.Record, error]) iter.Seq2[query.Record, error] {
-	return func(yield func(query.Record, error) bool) {
-		for r, err := range records {
-			if err == nil && r.Log != nil && r.Log.Unsigned > 0 {
-				_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "record %d signs %d records before it as they were found: they were not signed when the process that wrote them ended\n", r.Seq, r.Log.Unsigned)
-			}
-			if !yield(r, err) {
-				return
-			}
+	return filtered(records, func(r query.Record, err error) bool {
+		if err == nil && r.Log != nil && r.Log.Unsigned > 0 {
+			_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "record %d signs %d records before it as they were found: they were not signed when the process that wrote them ended\n", r.Seq, r.Log.Unsigned)
 		}
-	}
+		return true
+	})
 }
 
-// noting keeps the last line of each file that holds a record which fits.
+// noting remembers the last line of each file that was passed on as a record.
 func noting(records iter.Seq2[query.Record, error], shown map[string]int) iter.Seq2[query.Record, error] {
-	return func(yield func(query.Record, error) bool) {
-		for r, err := range records {
-			if err == nil {
-				shown[r.File] = max(shown[r.File], r.Line)
-			}
-			if !yield(r, err) {
-				return
-			}
+	return filtered(records, func(r query.Record, err error) bool {
+		if err == nil {
+			shown[r.File] = max(shown[r.File], r.Line)
 		}
-	}
+		return true
+	})
 }
 
 // beyond leaves out the records that were shown before. It compares file and line: a planted file may repeat numbers.
 func beyond(records iter.Seq2[query.Record, error], shown map[string]int) iter.Seq2[query.Record, error] {
-	return func(yield func(query.Record, error) bool) {
-		for r, err := range records {
-			if (err != nil || r.Line > shown[r.File]) && !yield(r, err) {
-				return
-			}
-		}
-	}
+	return filtered(records, func(r query.Record, err error) bool { return err != nil || r.Line > shown[r.File] })
 }
 
-// tail shows the last of the records, and then those that come.
+// tail shows the last of the records, and then new ones as they come.
 func tail(records iter.Seq2[query.Record, error], s sink, count int) error {
 	ring, isLive := query.NewRing(count), false
 	drain := func() {
@@ -198,7 +162,7 @@ func tail(records iter.Seq2[query.Record, error], s sink, count int) error {
 		case errors.As(err, new(*query.Changed)):
 			drain()
 			return err
-		case err != nil: // what was read last is not what was written last
+		case err != nil: // the last records read are not the last ones written
 			return cli.BadInput(err)
 		case isLive:
 			s.record(r)

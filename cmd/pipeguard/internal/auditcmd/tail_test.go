@@ -55,7 +55,7 @@ func TestNumbersOfAForgedTailHideNoRecordThatComes(t *testing.T) {
 	}
 }
 
-func TestRecordsThatNobodySignedBeforeTheirProcessEndedAreNamed(t *testing.T) {
+func TestUnsignedRecordsOfAnEndedProcessAreNamed(t *testing.T) {
 	cmd := &cobra.Command{}
 	var said strings.Builder
 	cmd.SetErr(&said)

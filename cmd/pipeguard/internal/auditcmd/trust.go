@@ -18,11 +18,12 @@ import (
 )
 
 // aboutTrust is what the help of each command that shows records says of their verification.
-const aboutTrust = `With --keys, and --checkpoint for what was held elsewhere, the log is verified as "pipeguard audit verify" does, and exactly what was verified
-is read. Standard error says how far: "verified up to N", or "not verified" and why. A log that was changed is shown all the same, all of every
-file, with exit code 1; standard error says so before anything is shown. A record that does not follow on the one before it, by its number or by its hash, has ! before its number.`
+const aboutTrust = `With --keys, and --checkpoint for checkpoints kept elsewhere, the log is verified as by "pipeguard audit verify", and exactly the bytes that were
+verified are read. Standard error says how far: "verified up to N", or "not verified" and why. A log that was changed is still shown, every
+file in full, with exit code 1; standard error says so before the first record. A record that does not continue the one before it, by
+number or by hash, has ! before its number.`
 
-// trust is how a command is told to verify the logs that it reads.
+// trust holds the flags that say whether and how a command verifies the logs that it reads.
 type trust struct {
 	keys []string
 	o    evidence.VerifyOptions
@@ -31,12 +32,12 @@ type trust struct {
 func addTrust(cmd *cobra.Command) *trust {
 	t := &trust{}
 	addEvidenceFlags(cmd, &t.o, &t.keys)
-	cmd.Flags().BoolVar(&t.o.RequireWitness, "require-witness", false, "let a --checkpoint count only with the cosignature of a known witness; the default if --keys has one")
-	cmd.Flags().BoolVar(&t.o.AllowPruned, "allow-pruned", false, "take a log that removed its oldest records, and says so, for whole")
+	cmd.Flags().BoolVar(&t.o.RequireWitness, "require-witness", false, "count a --checkpoint only if a known witness cosigned it; the default if --keys has the key of a witness")
+	cmd.Flags().BoolVar(&t.o.AllowPruned, "allow-pruned", false, "accept a log that says it removed its oldest records as complete")
 	return t
 }
 
-// isAsked says whether logs are to be verified.
+// isAsked says whether verification was requested.
 func (t *trust) isAsked() bool { return len(t.keys) > 0 || len(t.o.Outside) > 0 }
 
 // open finds the logs, and verifies them if there are keys.
@@ -70,17 +71,17 @@ func (t *trust) verified(ctx context.Context, cmd *cobra.Command, names []string
 	return source, nil
 }
 
-// reading passes records on and remembers the lines that are none, and how the logs stand.
+// reading passes records on, and keeps track of lines that are not records and of the verification of the logs.
 type reading struct {
 	cmd    *cobra.Command
 	trust  *trust
-	filter *query.Filter // of the records that are wanted; nil wants all
+	filter *query.Filter // nil matches every record
 	source *query.Source
 	named  error // the first bad lines
-	ends   error // those behind the first from which on nothing of a file is read
+	ends   error // gaps behind the first bad lines
 	ended  int
 	bad    int
-	isAll  bool // the filter was asked about every record
+	isAll  bool // every record was read and filtered
 	said   map[string]bool
 	// isLive says that the log is followed: bad lines are named as they are met, and only counted at the end.
 	isLive bool
@@ -90,7 +91,7 @@ func (t *trust) reading(cmd *cobra.Command, f *query.Filter) *reading {
 	return &reading{cmd: cmd, trust: t, filter: f, said: map[string]bool{}}
 }
 
-// lines returns the records of logs, and lines that are none as errors, until the program is asked to end.
+// lines returns the records of logs, and errors for lines that are not records, until the command is interrupted.
 func (r *reading) lines(names ...string) (iter.Seq2[query.Record, error], error) {
 	var err error
 	if r.source, err = r.trust.open(r.cmd.Context(), r.cmd, names); err != nil {
@@ -110,7 +111,7 @@ func (r *reading) warn() {
 	}
 }
 
-// records returns the records of logs that fit; lines that are none are told by done. Other errors come through and are the last.
+// records returns the matching records of logs; lines that are not records are reported by done. Any other error ends the sequence.
 func (r *reading) records(names []string) (iter.Seq2[query.Record, error], error) {
 	lines, err := r.lines(names...)
 	if err != nil {
@@ -139,21 +140,18 @@ func addReading(cmd *cobra.Command) func(names []string) (*reading, iter.Seq2[qu
 	}
 }
 
+// over returns the matching records. Bad lines, and records that stay unsigned too long, are noted for done.
 func (r *reading) over(records iter.Seq2[query.Record, error]) iter.Seq2[query.Record, error] {
-	return func(yield func(query.Record, error) bool) {
-		for record, err := range r.fitting(records) {
-			if bad := new(*query.BadLine); errors.As(err, bad) {
-				r.note(err)
-				continue
-			}
-			if !yield(record, err) {
-				return
-			}
+	return filtered(r.fitting(records), func(_ query.Record, err error) bool {
+		isNoted := errors.As(err, new(*query.BadLine)) || errors.As(err, new(*query.Unsigned))
+		if isNoted {
+			r.note(err)
 		}
-	}
+		return !isNoted
+	})
 }
 
-// fitting leaves out the records that do not fit. Where records are missing it returns an error as for a line that is none.
+// fitting leaves out the records that do not match. Where records are missing it returns an error, as for a line that is not a record.
 func (r *reading) fitting(records iter.Seq2[query.Record, error]) iter.Seq2[query.Record, error] {
 	return func(yield func(query.Record, error) bool) {
 		said := map[string]bool{}
@@ -181,7 +179,7 @@ func (r *reading) fitting(records iter.Seq2[query.Record, error]) iter.Seq2[quer
 		}
 		r.isAll = failed == nil || errors.As(failed, new(*query.BadLine))
 		if r.isAll {
-			tellSilent() // those behind the last record
+			tellSilent() // segments after the last record
 		}
 	}
 }
@@ -202,10 +200,10 @@ func (r *reading) note(err error) {
 	}
 }
 
-// done says how the logs stand, and makes an exit code of that and of bad lines: what was found may not be all there was.
+// done reports the verification of the logs, and turns it and bad lines into an exit code: with bad lines, the result may be incomplete.
 func (r *reading) done(result error) error { return r.judged(r.told(result)) }
 
-// told makes an exit code of bad lines alone.
+// told turns bad lines alone into an exit code.
 func (r *reading) told(result error) error {
 	switch {
 	case result != nil || r.bad == 0:
@@ -219,7 +217,7 @@ func (r *reading) told(result error) error {
 	return result
 }
 
-// judged says on standard error how the logs stand. That one was changed goes before every other result.
+// judged reports the verification of the logs on standard error. A changed log outranks every other result.
 func (r *reading) judged(result error) error {
 	if r.source == nil || r.cmd.Context().Err() != nil {
 		return result
@@ -233,7 +231,7 @@ func (r *reading) judged(result error) error {
 	return result
 }
 
-// missing names, as a line that is none, the records before one that nothing holds which is read.
+// missing reports missing records before r, in the form of a bad line.
 func missing(r query.Record) error {
 	first, last := r.Seq-r.Missing, r.Seq-1
 	text := fmt.Sprintf("records %d to %d are missing before record %d: nothing that is read of the log holds them", first, last, r.Seq)
@@ -243,7 +241,7 @@ func missing(r query.Record) error {
 	return badLine(r.File, r.Line, text)
 }
 
-// silent names, as lines that are none, the segments that are not read and may hold records which are missing at the beginning of a log, or at its end.
+// silent reports, in the form of bad lines, segments that are not read although they may hold records missing at the beginning or end of a log.
 func (r *reading) silent() (bad []error) {
 	if r.source == nil {
 		return nil
@@ -260,7 +258,7 @@ func badLine(file string, line int, problem string) error {
 	return &query.BadLine{File: file, LineError: audit.LineError{Line: line, Err: errors.New(problem)}, IsGap: true}
 }
 
-// tell says on standard error how the logs stand, and whether one of them was changed.
+// tell reports the verification of the logs on standard error, and says whether one of them was changed.
 func (r *reading) tell() (isChanged bool) {
 	r.tellUnseen()
 	for _, text := range r.doubts() {
@@ -273,7 +271,7 @@ func (r *reading) tell() (isChanged bool) {
 	return isChanged
 }
 
-// tellStanding says once how a log stands, and whether it was changed.
+// tellStanding reports the verification of a log once, and says whether it was changed.
 func (r *reading) tellStanding(l *query.Log) (isChanged bool) {
 	text, isChanged := standing(l)
 	if len(r.source.Logs()) > 1 && r.source.IsVerified() {
@@ -286,7 +284,7 @@ func (r *reading) tellStanding(l *query.Log) (isChanged bool) {
 	return isChanged
 }
 
-// tellUnseen names what was asked for and no record has: an empty answer may have a misspelt question.
+// tellUnseen names filter values that no record has: a filter without matches may be misspelt.
 func (r *reading) tellUnseen() {
 	if r.filter == nil || !r.isAll || r.bad > 0 { // a line that is no record may have it
 		return
@@ -300,7 +298,7 @@ func (r *reading) tellUnseen() {
 	}
 }
 
-// doubts say how many of the requests that were found may not be what was asked for.
+// doubts say how many of the matching requests may not match the filters after all.
 func (r *reading) doubts() (texts []string) {
 	if r.filter == nil {
 		return nil
@@ -318,7 +316,7 @@ func (r *reading) doubts() (texts []string) {
 	return texts
 }
 
-// tellUnread names what readers should not take for a part of the log, or not for the next one.
+// tellUnread names entries of the directory and records that are not part of the log, and records that do not continue the one before.
 func (r *reading) tellUnread(l *query.Log) {
 	for i, s := range l.Unread {
 		if i == maxNamedLines {
@@ -344,7 +342,7 @@ func (r *reading) tellUnread(l *query.Log) {
 	}
 }
 
-// standing says in a line how a log stands that was read, and whether it was changed.
+// standing is one line about the verification of a log that was read, and says whether it was changed.
 func standing(l *query.Log) (text string, isChanged bool) {
 	s := l.Standing()
 	if s.Verified == 0 {

@@ -82,7 +82,7 @@ func TestALogThatCannotBeVerifiedIsNamedBesideOthers(t *testing.T) {
 	}
 }
 
-func TestTheWitnessIsWantedWhereItsKeyIsKnown(t *testing.T) {
+func TestACosignatureIsRequiredWhereTheKeyOfAWitnessIsKnown(t *testing.T) {
 	dir, keys, outside := keptLog(t)
 	witness := filepath.Join(t.TempDir(), "witness")
 	if got := execute(t, "", "keys", "generate", witness, "--for", "witness", "--name", "example.com/w"); got.Code != 0 {

@@ -68,9 +68,9 @@ Exit code: 0 ok, 1 tampered, 2 it cannot be said: the command line or reading fa
 
 // addEvidenceFlags adds the flags that name keys, checkpoints and the origin of a log.
 func addEvidenceFlags(cmd *cobra.Command, o *evidence.VerifyOptions, keys *[]string) {
-	cmd.Flags().StringArrayVar(keys, "keys", nil, "file of verifier keys, of the log and of witnesses; may be repeated")
+	cmd.Flags().StringArrayVar(keys, "keys", nil, "file of verifier keys of the log and of witnesses; may be repeated")
 	cmd.Flags().StringArrayVar(&o.Outside, "checkpoint", nil, "file of checkpoints kept elsewhere; may be repeated")
-	cmd.Flags().StringVar(&o.Origin, "origin", "", "the log that it must be, such as pipeguard.dev/audit/node-1; needed if the keys are of several logs and none of its own checkpoints is there")
+	cmd.Flags().StringVar(&o.Origin, "origin", "", "name of the expected log, such as pipeguard.dev/audit/node-1; needed if the keys belong to several logs and the log has no checkpoint of its own")
 }
 
 // needsWitness sets the default of --require-witness, once the keys are known: with the key of a witness, its cosignature is required.
