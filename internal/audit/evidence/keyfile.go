@@ -1,11 +1,11 @@
 package evidence
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"runtime"
 
+	"github.com/pipeguard/pipeguard/internal/atomicfile"
 	"github.com/pipeguard/pipeguard/internal/winsvc"
 )
 
@@ -38,7 +38,8 @@ func WriteKey(file string, key *Key) error {
 	if err != nil {
 		return err
 	}
-	return writeTo(f, key.Secret())
+	_, err = f.Write(key.Secret())
+	return atomicfile.Close(f, err)
 }
 
 // WriteKeys writes verifier keys, one a line, to a file that must not exist.
@@ -51,16 +52,8 @@ func WriteKeys(file string, keys ...string) error {
 	if err != nil {
 		return err
 	}
-	return writeTo(f, text)
-}
-
-// writeTo fills a file that is new: a key that is overwritten is lost.
-func writeTo(f *os.File, text []byte) error {
-	_, err := f.Write(text)
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
-	}
-	return nil
+	_, err = f.Write(text)
+	return atomicfile.Close(f, err)
 }
 
 // ReadKeys reads a file of verifier keys.

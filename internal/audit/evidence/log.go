@@ -323,7 +323,7 @@ func (l *Log) replaceStart(tree leafRange) error {
 	if err != nil {
 		return err
 	}
-	return replaceBy(temp, file, content)
+	return fill(temp, file, content)
 }
 
 // keepStart puts the start of the log back if it was removed or changed: nothing but this process knows the tree of what is gone. l.signing must be held.
