@@ -72,7 +72,7 @@ says so too).`,
 		if err != nil {
 			return cli.BadInput(err)
 		}
-		verdict := report.Judge(cmd.Context(), readVerifier{source, unverified}, args)
+		verdict := verdictOf(source, unverified)
 		about := report.About{Names: args, Made: now, Filter: given(cmd), Doubts: in.doubts(), Version: version.Number()}
 		if err := writePage(cmd, file, overwrites, summary, about, verdict); err != nil {
 			return cli.BadInput(fmt.Errorf("write output: %w", err))
