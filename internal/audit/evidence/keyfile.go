@@ -5,6 +5,7 @@ import (
 	"os"
 	"runtime"
 
+	"github.com/pipeguard/pipeguard/internal/atmost"
 	"github.com/pipeguard/pipeguard/internal/atomicfile"
 	"github.com/pipeguard/pipeguard/internal/winsvc"
 )
@@ -21,7 +22,7 @@ func ReadKey(file string) (*Key, error) {
 	if mode := info.Mode().Perm(); runtime.GOOS != "windows" && mode&0o077 != 0 {
 		return nil, fmt.Errorf("audit key %s: mode %#o lets others at it; 0600 is needed", file, mode)
 	}
-	text, err := readSmall(file, 4096)
+	text, err := atmost.ReadFile(file, 4096)
 	if err != nil {
 		return nil, fmt.Errorf("audit key: %w", err)
 	}
@@ -58,7 +59,7 @@ func WriteKeys(file string, keys ...string) error {
 
 // ReadKeys reads a file of verifier keys.
 func ReadKeys(file string) (Keys, error) {
-	text, err := readSmall(file, 1<<20)
+	text, err := atmost.ReadAny(file, 1<<20)
 	if err != nil {
 		return Keys{}, fmt.Errorf("verifier keys: %w", err)
 	}

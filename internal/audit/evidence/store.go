@@ -83,14 +83,6 @@ func openRegular(file string) (*os.File, os.FileInfo, error) {
 	return f, info, err
 }
 
-func readSmall(file string, limit int64) ([]byte, error) {
-	f, err := os.Open(file) // #nosec G304 -- the operator names the directory
-	if err != nil {
-		return nil, err
-	}
-	return atmost.ReadAndClose(f, limit)
-}
-
 // replace writes a file so that after a crash either the old or the new content is there.
 func replace(file string, content []byte) error {
 	temp, err := atomicfile.Create(file)
