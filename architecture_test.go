@@ -70,6 +70,7 @@ func matches(path, pattern string) bool {
 var forbidden = []struct{ from, to, because string }{
 	{"internal/patience", "*", "reading in time does not depend on what is read"},
 	{"internal/atmost", "*", "a bound does not depend on what is read"},
+	{"internal/atomicfile", "*", "a file is replaced in the same way whatever it holds"},
 	{"internal/proxy/acl", "*", "matching a caller is a pure function"},
 	{"internal/policy", "k8s.io", "the engine also judges requests on nodes, which know no Kubernetes types"},
 	{"internal/policy", "google.golang.org/grpc", "the engine also judges admission, which knows no gRPC"},

@@ -4,15 +4,14 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/pem"
-	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
+	"io"
 	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
 
+	"github.com/pipeguard/pipeguard/internal/atomicfile"
 	"github.com/pipeguard/pipeguard/internal/certs"
 	"github.com/pipeguard/pipeguard/internal/periodic"
 )
@@ -73,21 +72,11 @@ func (i *issuer) Start(ctx context.Context) error {
 }
 
 // writeAuthority writes the authority's certificate for clients. They never see half of it.
-func (i *issuer) writeAuthority(file string) (err error) {
-	defer func() {
-		if err != nil {
-			err = fmt.Errorf("write the certificate authority: %w", err)
-		}
-	}()
-	f, err := os.CreateTemp(filepath.Dir(file), ".ca-*.pem")
-	if err != nil {
-		return err
+func (i *issuer) writeAuthority(file string) error {
+	if err := atomicfile.Replace(file, 0o644, func(w io.Writer) error {
+		return pem.Encode(w, &pem.Block{Type: "CERTIFICATE", Bytes: i.authority.Certificate().Raw})
+	}); err != nil {
+		return fmt.Errorf("write the certificate authority: %w", err)
 	}
-	defer os.Remove(f.Name()) //nolint:errcheck // it has moved, or is of no use
-	err = pem.Encode(f, &pem.Block{Type: "CERTIFICATE", Bytes: i.authority.Certificate().Raw})
-	err = errors.Join(err, f.Chmod(0o644), f.Close())
-	if err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), file)
+	return nil
 }

@@ -7,14 +7,17 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 
 	corev1 "k8s.io/api/core/v1"
 	yamlutil "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
 
+	"github.com/pipeguard/pipeguard/internal/atmost"
 	"github.com/pipeguard/pipeguard/internal/plainyaml"
 )
+
+// maxNamespaces bounds a file of namespaces, in bytes. A Namespace as kubectl prints it takes about a thousand.
+const maxNamespaces = 16 << 20
 
 // namespaceLabels are labels by namespace, from a file.
 type namespaceLabels map[string]map[string]string
@@ -28,7 +31,7 @@ func loadNamespaces(file string) (namespaceLabels, error) {
 	if file == "" {
 		return nil, nil
 	}
-	text, err := os.ReadFile(file) // #nosec G304 -- the operator names the file
+	text, err := atmost.ReadAny(file, maxNamespaces)
 	if err != nil {
 		return nil, fmt.Errorf("read namespaces: %w", err)
 	}

@@ -121,7 +121,7 @@ func (s *source) digest() []byte {
 		}
 	}
 	if s.params != "" {
-		text, err := os.ReadFile(s.params)
+		text, err := admission.ReadParameters(s.params)
 		fmt.Fprintf(h, "%v %q\x00", err, text) //nolint:errcheck // a hash takes everything
 	}
 	return h.Sum(nil)

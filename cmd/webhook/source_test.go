@@ -1,7 +1,12 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -37,4 +42,22 @@ func TestAFileThatIsBeingWrittenIsNoChangeYet(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+func TestFilesOfTheCommandLineAreBounded(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := errors.Join(os.WriteFile(file, nil, 0o600), os.Truncate(file, maxNamespaces+1)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := loadNamespaces(file); err == nil || !strings.Contains(err.Error(), "more than 16777216 bytes") {
+		t.Errorf("namespaces: %v", err)
+	}
+	s := &source{params: file}
+	before := s.digest()
+	if err := os.Truncate(file, maxNamespaces); err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(s.digest(), before) { // what is behind the bound is not read
+		t.Error("parameters beyond the bound are read")
+	}
 }

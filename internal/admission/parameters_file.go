@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 
@@ -19,13 +18,12 @@ import (
 // maxParameters bounds a parameters file. A list of a thousand namespaces takes about 100 KiB.
 const maxParameters = 1 << 20
 
+// ReadParameters returns the text of a parameters file.
+func ReadParameters(file string) ([]byte, error) { return atmost.ReadAny(file, maxParameters) }
+
 // LoadParameters reads a file of parameters in YAML. Errors name the file and list every fault in it.
 func LoadParameters(file string, policies PolicyReader) (Parameters, error) {
-	f, err := os.Open(file) // #nosec G304 -- the operator names the file
-	var data []byte
-	if err == nil {
-		data, err = atmost.ReadAndClose(f, maxParameters)
-	}
+	data, err := ReadParameters(file)
 	if err != nil {
 		return Parameters{}, fmt.Errorf("read parameters: %w", err)
 	}

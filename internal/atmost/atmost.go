@@ -52,6 +52,15 @@ func ReadFS(fsys fs.FS, name string, most int64) ([]byte, error) {
 	return readAndClose(f, name, most)
 }
 
+// ReadAny reads a file of at most most bytes, which need not be a regular one: a shell's <(COMMAND) is a named pipe.
+func ReadAny(name string, most int64) ([]byte, error) {
+	f, err := system{}.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	return readAndClose(f, name, most)
+}
+
 // ReadAndClose reads an open file of at most most bytes, which need not be a regular one, and closes it.
 func ReadAndClose(f *os.File, most int64) ([]byte, error) { return readAndClose(f, f.Name(), most) }
 

@@ -2,6 +2,7 @@ package atmost
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -60,7 +61,11 @@ func TestReadAndCloseCloses(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		other, otherErr := ReadAny(name, most)
 		text, err := ReadAndClose(f, most)
+		if string(other) != string(text) || fmt.Sprint(otherErr) != fmt.Sprint(err) {
+			t.Errorf("at most %d bytes: ReadAny says %q, %v", most, other, otherErr)
+		}
 		if string(text) != want || (err == nil) != (want != "") {
 			t.Errorf("%d: %q, %v", most, text, err)
 		}

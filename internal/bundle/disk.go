@@ -8,10 +8,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 
 	"github.com/pipeguard/pipeguard/internal/atmost"
+	"github.com/pipeguard/pipeguard/internal/atomicfile"
 	"github.com/pipeguard/pipeguard/internal/winsvc"
 )
 
@@ -183,34 +183,11 @@ func (d disk) removeOthers(s state) {
 }
 
 // replace writes a file so that after a crash there is the old one or the new one.
-func (d disk) replace(name string, text []byte) (err error) {
+func (d disk) replace(name string, text []byte) error {
 	f, err := os.CreateTemp(d.dir, "bundle-*.new") // mode 0600
 	if err != nil {
 		return err
 	}
-	defer func() {
-		if err != nil {
-			_ = os.Remove(f.Name())
-		}
-	}()
 	_, err = f.Write(text)
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	if err := os.Rename(f.Name(), name); err != nil {
-		return err
-	}
-	return syncDir(d.dir)
-}
-
-// syncDir makes a rename last. Windows does it by itself and cannot open a directory for it.
-func syncDir(dir string) error {
-	if runtime.GOOS == "windows" {
-		return nil
-	}
-	f, err := os.Open(dir) //nolint:gosec // the directory of this program
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Sync(), f.Close())
+	return atomicfile.Commit(f, name, err)
 }

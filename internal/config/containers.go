@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pipeguard/pipeguard/internal/httpsclient"
 	"github.com/pipeguard/pipeguard/internal/proxy/cri"
-	"github.com/pipeguard/pipeguard/internal/proxy/kubelet"
 	"github.com/pipeguard/pipeguard/internal/proxy/peer"
 	"github.com/pipeguard/pipeguard/internal/proxy/pipe"
 	"github.com/pipeguard/pipeguard/internal/proxy/token"
@@ -79,7 +79,7 @@ func (p *Proxy) checkCallers(add report) {
 		}
 	}
 	if c.Kubelet.URL != "" {
-		if err := kubelet.CheckURL(c.Kubelet.URL); err != nil {
+		if _, err := httpsclient.ParseServer(c.Kubelet.URL); err != nil {
 			add("containers.kubelet.url", "%v", err)
 		}
 	}

@@ -141,7 +141,7 @@ func TestAddressesAreLookedAtWhereverTheyAreWritten(t *testing.T) {
 		{`containers: {endpoint: foo}`, `containers.endpoint: runtime endpoint "foo": want \\.\pipe\NAME`},
 		{`containers: {endpoint: 'unix://run/x.sock'}`, "containers.endpoint: "},
 		{`containers: {endpoint: 'tcp://1.2.3.4:5'}`, "containers.endpoint: "},
-		{`containers: {endpoint: '\\.\pipe\a', kubelet: {url: 'http://127.0.0.1:10250'}}`, `containers.kubelet.url: url "http://127.0.0.1:10250": want https://HOST:PORT`},
+		{`containers: {endpoint: '\\.\pipe\a', kubelet: {url: 'http://127.0.0.1:10250'}}`, `containers.kubelet.url: want https://HOST:PORT`},
 		{`containers: {endpoint: '\\.\pipe\a', users: [S-1-5-18, S-1-5-93-2-1]}`, "containers.users[1]: account S-1-5-93-2-1 is that of containers"},
 		{`containers: {endpoint: '\\.\pipe\a', users: [S-1-1-0]}`, `containers.users[0]: account "S-1-1-0": want the SID of one account`},
 		{`containers: {endpoint: '\\.\pipe\a', users: ['uid:x']}`, "containers.users[0]: "},

@@ -54,17 +54,6 @@ func ReadSmall(path string, most int64) ([]byte, error) {
 	return content, err
 }
 
-// CheckPlace refuses a file or directory that belongs to another account, or in whose place another account can put something else. What
-// is in a directory is not looked at. It must be there.
-func CheckPlace(path string) error {
-	path, err := full(path)
-	if err != nil {
-		return err
-	}
-	_, err = checkWay(path, true)
-	return err
-}
-
 // CheckOwners refuses a file or directory that belongs to another account, or whose way leads through a directory or a link that does.
 // Who else may write there is not asked: it is for files that this program only writes, as a log, so that nothing is written where
 // another account has it led.

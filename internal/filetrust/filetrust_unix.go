@@ -14,6 +14,17 @@ import (
 // maxLinks is how many links a path may go through, as on Linux.
 const maxLinks = 40
 
+// CheckPlace refuses a file or directory that belongs to another account, or in whose place another account can put something else. What
+// is in a directory is not looked at. It must be there.
+func CheckPlace(path string) error {
+	path, err := full(path)
+	if err != nil {
+		return err
+	}
+	_, err = checkWay(path, true)
+	return err
+}
+
 // checkWay checks every directory above path, and above what the links on its way lead to: their owners, and who may write there if
 // writers is set. It returns what is at the end, whose owner alone was checked.
 func checkWay(path string, writers bool) (fs.FileInfo, error) {

@@ -1,11 +1,12 @@
 package evidence
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"runtime"
 
+	"github.com/pipeguard/pipeguard/internal/atmost"
+	"github.com/pipeguard/pipeguard/internal/atomicfile"
 	"github.com/pipeguard/pipeguard/internal/winsvc"
 )
 
@@ -21,7 +22,7 @@ func ReadKey(file string) (*Key, error) {
 	if mode := info.Mode().Perm(); runtime.GOOS != "windows" && mode&0o077 != 0 {
 		return nil, fmt.Errorf("audit key %s: mode %#o lets other accounts read or change it; it must be 0600", file, mode)
 	}
-	text, err := readSmall(file, 4096)
+	text, err := atmost.ReadFile(file, 4096)
 	if err != nil {
 		return nil, fmt.Errorf("audit key: %w", err)
 	}
@@ -38,7 +39,8 @@ func WriteKey(file string, key *Key) error {
 	if err != nil {
 		return err
 	}
-	return writeTo(f, key.Secret())
+	_, err = f.Write(key.Secret())
+	return atomicfile.Close(f, err)
 }
 
 // WriteKeys writes verifier keys, one a line, to a file that must not exist.
@@ -51,21 +53,13 @@ func WriteKeys(file string, keys ...string) error {
 	if err != nil {
 		return err
 	}
-	return writeTo(f, text)
-}
-
-// writeTo fills a new file: an overwritten key would be lost.
-func writeTo(f *os.File, text []byte) error {
-	_, err := f.Write(text)
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
-	}
-	return nil
+	_, err = f.Write(text)
+	return atomicfile.Close(f, err)
 }
 
 // ReadKeys reads a file of verifier keys.
 func ReadKeys(file string) (Keys, error) {
-	text, err := readSmall(file, 1<<20)
+	text, err := atmost.ReadAny(file, 1<<20)
 	if err != nil {
 		return Keys{}, fmt.Errorf("verifier keys: %w", err)
 	}

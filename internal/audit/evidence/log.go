@@ -312,7 +312,7 @@ func (l *Log) replaceStart(tree leafRange) error {
 	if err != nil {
 		return err
 	}
-	return replaceBy(temp, l.spare.path, formatStart(tree))
+	return fill(temp, l.spare.path, formatStart(tree))
 }
 
 // keepStart puts the start of the log back if it was removed or changed: nothing but this process knows the tree of what is gone. l.signing must be held.

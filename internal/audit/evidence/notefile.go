@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/pipeguard/pipeguard/internal/atomicfile"
 	"github.com/pipeguard/pipeguard/internal/audit/segment"
 )
 
@@ -41,7 +42,7 @@ func (f *noteFile) thin(now time.Time) (last []byte, err error) {
 	if err != nil {
 		return nil, err
 	}
-	temp, failed := segment.CreateReplacement(f.path)
+	temp, failed := atomicfile.Create(f.path)
 	out := bufio.NewWriter(io.Discard)
 	if failed == nil {
 		out.Reset(temp)
@@ -66,7 +67,7 @@ func (f *noteFile) thin(now time.Time) (last []byte, err error) {
 	}
 	end := note.End
 	if failed == nil {
-		end, err = -1, segment.SyncDir(filepath.Dir(f.path))
+		end, err = -1, atomicfile.SyncDir(filepath.Dir(f.path))
 	}
 	return note.Raw, errors.Join(err, f.open(end))
 }

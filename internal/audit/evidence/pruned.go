@@ -136,7 +136,7 @@ func (v *verification) overlap(first uint64, isPartial bool) error {
 	if !v.isLast {
 		return errGoing
 	}
-	v.report.Unheld = fmt.Sprintf("records %d to %d are still present, but the file start counts them as removed, so that no checkpoint covers them", first, v.first.end)
-	v.report.incomplete("%s. The proxy's next start removes those that a LogPrune record names; a copy that keeps more than the node needs the start file that belongs to its first segment", v.report.Unheld)
+	v.report.Uncovered = fmt.Sprintf("records %d to %d are still present, but the file start counts them as removed, so that no checkpoint covers them", first, v.first.end)
+	v.report.incomplete("%s. The proxy's next start removes those that a LogPrune record names; a copy that keeps more than the node needs the start file that belongs to its first segment", v.report.Uncovered)
 	return nil
 }

@@ -67,8 +67,8 @@ type Report struct {
 	Torn  int64  `json:"-"`
 	// Position is where a later verification may go on, the zero one if nothing behind VerifyOptions.After is signed.
 	Position Position `json:"-"`
-	// Unheld says which records are present that no checkpoint covers, since the log counts them as removed; empty if there are none. See overlap.
-	Unheld string `json:"-"`
+	// Uncovered says which records are present that no checkpoint covers, since the log counts them as removed; empty if there are none. See overlap.
+	Uncovered string `json:"-"`
 	// HadKeys says that keys were given: without them, nothing is proven.
 	HadKeys bool `json:"-"`
 

@@ -5,6 +5,7 @@ import (
 	"os"
 	"sync"
 
+	"github.com/pipeguard/pipeguard/internal/atomicfile"
 	"github.com/pipeguard/pipeguard/internal/audit/segment"
 )
 
@@ -27,7 +28,7 @@ func (s *spare) keep() {
 	if s.file != nil {
 		return
 	}
-	file, err := segment.CreateReplacement(s.path)
+	file, err := atomicfile.Create(s.path)
 	if err != nil {
 		return
 	}
@@ -47,7 +48,7 @@ func (s *spare) take() (*os.File, error) {
 	if file != nil {
 		return file, nil
 	}
-	return segment.CreateReplacement(s.path)
+	return atomicfile.Create(s.path)
 }
 
 // drop removes the spare file.

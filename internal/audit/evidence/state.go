@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 
 	"github.com/pipeguard/pipeguard/internal/atmost"
+	"github.com/pipeguard/pipeguard/internal/atomicfile"
 	"github.com/pipeguard/pipeguard/internal/audit/segment"
 	"github.com/pipeguard/pipeguard/internal/winsvc"
 )
@@ -132,7 +133,7 @@ func openState(path string) (*os.File, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := errors.Join(f.Close(), segment.SyncDir(filepath.Dir(path))); err != nil {
+		if err := errors.Join(f.Close(), atomicfile.SyncDir(filepath.Dir(path))); err != nil {
 			return nil, err
 		}
 	case err != nil:

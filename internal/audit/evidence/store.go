@@ -4,13 +4,12 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/pipeguard/pipeguard/internal/atmost"
+	"github.com/pipeguard/pipeguard/internal/atomicfile"
 	"github.com/pipeguard/pipeguard/internal/audit/segment"
 )
 
@@ -89,32 +88,17 @@ func readRegular(file string, limit int64) ([]byte, error) {
 	return atmost.ReadAndClose(f, limit)
 }
 
-func readSmall(file string, limit int64) ([]byte, error) {
-	f, err := os.Open(file) // #nosec G304 -- the operator names the directory
-	if err != nil {
-		return nil, err
-	}
-	return atmost.ReadAndClose(f, limit)
-}
-
 // replace writes a file so that after a crash either the old or the new content is there.
 func replace(file string, content []byte) error {
-	temp, err := segment.CreateReplacement(file)
+	temp, err := atomicfile.Create(file)
 	if err != nil {
 		return err
 	}
-	return replaceBy(temp, file, content)
+	return fill(temp, file, content)
 }
 
-// replaceBy is replace with an empty file that is there.
-func replaceBy(temp *os.File, file string, content []byte) error {
-	_, err := io.Copy(temp, bytes.NewReader(content))
-	err = errors.Join(err, temp.Truncate(int64(len(content))), temp.Sync(), temp.Close()) // what was kept behind is given back
-	if err == nil {
-		err = os.Rename(temp.Name(), file)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(temp.Name()))
-	}
-	return segment.SyncDir(filepath.Dir(file))
+// fill is replace by an empty file that is there, and gives back the disk space that was kept for more.
+func fill(temp *os.File, file string, content []byte) error {
+	_, err := temp.Write(content)
+	return atomicfile.Commit(temp, file, errors.Join(err, temp.Truncate(int64(len(content)))))
 }

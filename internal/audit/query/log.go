@@ -178,8 +178,8 @@ func (l *Log) standing() Standing {
 		return Standing{Changed: l.isUntold, Why: NotTheSame}
 	case l.sum != r.Read:
 		return Standing{Changed: true, Why: NotTheSame}
-	case r.Unheld != "":
-		return Standing{Why: r.Unheld}
+	case r.Uncovered != "":
+		return Standing{Why: r.Uncovered}
 	}
 	return Standing{Verified: max(r.OwnCovered, r.OutsideCovered), ByItself: r.OutsideCovered < r.OwnCovered}
 }

@@ -13,7 +13,7 @@ func TestOneReasonHidesNoOther(t *testing.T) {
 	if !changed.Changed || changed.Verified != 0 || !strings.HasPrefix(changed.Why, "the log was changed: ") || !strings.HasSuffix(changed.Why, "x; a; b") {
 		t.Errorf("%+v", changed)
 	}
-	unheld := Reported(evidence.Report{HadKeys: true, Unheld: "b", Incomplete: []string{"a", "b. More"}}).Standing()
+	unheld := Reported(evidence.Report{HadKeys: true, Uncovered: "b", Incomplete: []string{"a", "b. More"}}).Standing()
 	if unheld.Changed || unheld.Verified != 0 || unheld.Why != "a; b. More" {
 		t.Errorf("%+v", unheld)
 	}

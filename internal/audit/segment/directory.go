@@ -7,9 +7,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 
+	"github.com/pipeguard/pipeguard/internal/atomicfile"
 	"github.com/pipeguard/pipeguard/internal/winsvc"
 )
 
@@ -94,7 +94,7 @@ func (d *directory) own() error {
 	if err := d.removeLeft(); err != nil {
 		return err
 	}
-	return SyncDir(d.path)
+	return atomicfile.SyncDir(d.path)
 }
 
 // removeLeft removes unfinished files of earlier writers. Only a writer makes such files, and this process is now the only writer. A file that cannot be
@@ -134,7 +134,7 @@ func (d *directory) Create(name string) (File, error) {
 	}
 	opened, err := file.Stat()
 	if err == nil {
-		err = SyncDir(d.path)
+		err = atomicfile.SyncDir(d.path)
 	}
 	if err != nil {
 		return nil, errors.Join(err, file.Close(), os.Remove(path))
@@ -174,22 +174,10 @@ func (d *directory) Remove(name string) error {
 	if err := os.Remove(filepath.Join(d.path, name)); err != nil {
 		return err
 	}
-	return SyncDir(d.path)
+	return atomicfile.SyncDir(d.path)
 }
 
 func (d *directory) Close() error { return d.lock.Close() }
-
-// SyncDir makes the names in a directory durable. Windows has no such call and needs none.
-func SyncDir(dir string) error {
-	if runtime.GOOS == "windows" {
-		return nil
-	}
-	d, err := os.Open(dir) // #nosec G304 -- the directory that the operator names
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
-}
 
 // segmentFile is a File of the operating system.
 type segmentFile struct {

@@ -125,16 +125,11 @@ func isCompanion(name string) bool {
 	return name == CheckpointFile || name == StartFile || name == lockName
 }
 
-// leftPattern is that of the names that CreateReplacement gives.
+// leftPattern matches the names that atomicfile.Create gives.
 var leftPattern = regexp.MustCompile(`^\.(` + CheckpointFile + `|` + StartFile + `)-[0-9]{1,20}$`)
 
-// isLeft says whether an entry may be what is left of a CreateReplacement.
+// isLeft says whether an entry may be what is left of a new content.
 func isLeft(e os.DirEntry) bool { return e.Type().IsRegular() && leftPattern.MatchString(e.Name()) }
-
-// CreateReplacement makes a file of mode 0600 for the new contents of one beside the segments. Renamed, it takes that one's place.
-func CreateReplacement(path string) (*os.File, error) {
-	return os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
-}
 
 // IsDue says whether a segment that holds nothing may be the next one of a log whose last record is known: its number is the next, or the one
 // behind a LogClose that is not written yet.

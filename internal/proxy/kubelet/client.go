@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"net/url"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -52,26 +51,12 @@ type Client struct {
 
 var _ peer.Accounts = (*Client)(nil)
 
-// CheckURL says what is wrong with the URL of a kubelet.
-func CheckURL(text string) error {
-	_, err := parseURL(text)
-	return err
-}
-
-func parseURL(text string) (*url.URL, error) {
-	u, err := url.Parse(text)
-	if err != nil || u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || (u.Path != "" && u.Path != "/") {
-		return nil, fmt.Errorf("url %q: want https://HOST:PORT", text)
-	}
-	return u, nil
-}
-
 // New asks nothing yet, and reports all that is wrong with the options.
 func New(o Options) (*Client, error) {
 	var errs []error
-	u, err := parseURL(o.URL)
+	u, err := httpsclient.ParseServer(o.URL)
 	if err != nil {
-		errs = append(errs, err)
+		errs = append(errs, fmt.Errorf("url: %w", err))
 	}
 	if o.CAFile == "" {
 		errs = append(errs, errors.New("no authority to know the kubelet by"))

@@ -5,9 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"net/url"
 	"regexp"
 	"time"
+
+	"github.com/pipeguard/pipeguard/internal/httpsclient"
 )
 
 // Options of a Reporter.
@@ -59,8 +60,8 @@ func New(o Options) (*Reporter, error) {
 	if len(o.Node) > 253 || !nodeName.MatchString(o.Node) {
 		faults = append(faults, fmt.Errorf("node %q: want the name of a Node", o.Node))
 	}
-	if u, err := url.Parse(o.Server); err != nil || u.Scheme != "https" || u.Host == "" {
-		faults = append(faults, fmt.Errorf("API server %q: want https://HOST:PORT", o.Server))
+	if _, err := httpsclient.ParseServer(o.Server); err != nil {
+		faults = append(faults, fmt.Errorf("API server: %w", err))
 	}
 	if o.Credentials == "" {
 		faults = append(faults, errors.New("no directory with credentials"))

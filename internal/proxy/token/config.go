@@ -3,8 +3,9 @@ package token
 import (
 	"errors"
 	"fmt"
-	"net/url"
 	"time"
+
+	"github.com/pipeguard/pipeguard/internal/httpsclient"
 )
 
 // Method is how tokens are verified.
@@ -133,9 +134,8 @@ func (c Config) complete() (Config, error) {
 
 func (a API) check() error {
 	var faults []error
-	u, err := url.Parse(a.Server)
-	if err != nil || u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || (u.Path != "" && u.Path != "/") {
-		faults = append(faults, errors.New("api.server: is not https://HOST:PORT")) // it may hold a password
+	if _, err := httpsclient.ParseServer(a.Server); err != nil {
+		faults = append(faults, fmt.Errorf("api.server: %w", err))
 	}
 	if a.CAFile == "" {
 		faults = append(faults, errors.New("api.caFile: is missing: any server that answers could confirm every caller"))

@@ -1,7 +1,6 @@
 package auditcmd
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -41,21 +40,15 @@ func forPage(cmd *cobra.Command, t *trust, names []string) (source *query.Source
 	return source, unverified, nil
 }
 
-// readVerifier gives a page the verdict of "audit verify" on the bytes that were read for it.
-type readVerifier struct {
-	source     *query.Source
-	unverified error
-}
-
-// Verify returns the worst verdict, with the details of all logs.
-func (v readVerifier) Verify(context.Context, []string) (worst report.Verdict, err error) {
-	if v.unverified != nil {
-		return report.Verdict{}, v.unverified
+// verdictOf returns the worst verdict of "audit verify" on the bytes that were read for a page, with the details of all logs.
+func verdictOf(source *query.Source, unverified error) (worst report.Verdict) {
+	if unverified != nil {
+		return report.Judge(worst, unverified)
 	}
 	order := []string{report.OK, report.Incomplete, report.Unverified, report.Tampered}
-	for _, l := range v.source.Logs() {
+	for _, l := range source.Logs() {
 		prefix := ""
-		if len(v.source.Logs()) > 1 {
+		if len(source.Logs()) > 1 {
 			prefix = strings.Join(l.Names, ", ") + ": "
 		}
 		this := onPage(*l.Report, prefix)
@@ -67,7 +60,7 @@ func (v readVerifier) Verify(context.Context, []string) (worst report.Verdict, e
 		}
 		worst.Details = append(worst.Details, this.Details...)
 	}
-	return worst, nil
+	return report.Judge(worst, nil)
 }
 
 // onPage turns the result of a verification into the verdict on a page.

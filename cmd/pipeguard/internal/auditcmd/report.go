@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pipeguard/pipeguard/cmd/pipeguard/internal/cli"
+	"github.com/pipeguard/pipeguard/internal/atomicfile"
 	"github.com/pipeguard/pipeguard/internal/audit/evidence"
 	"github.com/pipeguard/pipeguard/internal/audit/query"
 	"github.com/pipeguard/pipeguard/internal/audit/report"
@@ -71,7 +72,7 @@ says so too).`,
 		if err != nil {
 			return cli.BadInput(err)
 		}
-		verdict := report.Judge(cmd.Context(), readVerifier{source, unverified}, args)
+		verdict := verdictOf(source, unverified)
 		about := report.About{Names: args, Made: now, Filter: given(cmd), Doubts: in.doubts(), Version: version.Number()}
 		if err := writePage(cmd, file, overwrites, summary, about, verdict); err != nil {
 			return cli.BadInput(fmt.Errorf("write output: %w", err))
@@ -148,7 +149,7 @@ func writePage(cmd *cobra.Command, name string, overwrites bool, s *report.Summa
 	case name == "-":
 		return page(cmd.OutOrStdout())
 	case overwrites:
-		return cli.ReplaceFile(name, 0o600, page)
+		return atomicfile.Replace(name, 0o600, page)
 	}
 	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600) //nolint:gosec // the user names the file to write
 	if errors.Is(err, os.ErrExist) {

@@ -14,6 +14,7 @@ import (
 	"github.com/pipeguard/pipeguard/cmd/pipeguard/internal/manifest"
 	"github.com/pipeguard/pipeguard/cmd/pipeguard/internal/policysource"
 	"github.com/pipeguard/pipeguard/internal/admission"
+	"github.com/pipeguard/pipeguard/internal/atomicfile"
 	"github.com/pipeguard/pipeguard/internal/bundle"
 	"github.com/pipeguard/pipeguard/internal/policyset"
 )
@@ -113,7 +114,7 @@ func build(cmd *cobra.Command, f buildFlags) error {
 	if err := f.replaceable(); err != nil {
 		return cli.BadInput(err)
 	}
-	if err := cli.ReplaceFile(f.out, 0o644, func(out io.Writer) error { _, err := out.Write(raw); return err }); err != nil {
+	if err := atomicfile.Replace(f.out, 0o644, func(out io.Writer) error { _, err := out.Write(raw); return err }); err != nil {
 		return cli.BadInput(err)
 	}
 	p := cli.NewPrinter(cmd.OutOrStdout())

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 
 	"github.com/pipeguard/pipeguard/internal/audit/inert"
 )
@@ -74,22 +73,4 @@ func Replaceable(name string, read []string) error {
 		}
 	}
 	return nil
-}
-
-// ReplaceFile writes a file beside name and renames it, so that a reader has the old content or the new, and a hard link to the old file keeps its content.
-func ReplaceFile(name string, mode os.FileMode, write func(io.Writer) error) error {
-	f, err := os.CreateTemp(filepath.Dir(name), ".pipeguard-*")
-	if err != nil {
-		return err
-	}
-	if err = errors.Join(write(f), f.Close()); err == nil {
-		err = os.Chmod(f.Name(), mode)
-	}
-	if err == nil {
-		err = os.Rename(f.Name(), name)
-	}
-	if err != nil {
-		_ = os.Remove(f.Name())
-	}
-	return err
 }

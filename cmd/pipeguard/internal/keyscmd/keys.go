@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pipeguard/pipeguard/cmd/pipeguard/internal/cli"
+	"github.com/pipeguard/pipeguard/internal/atomicfile"
 	"github.com/pipeguard/pipeguard/internal/audit/evidence"
 	"github.com/pipeguard/pipeguard/internal/audit/inert"
 	"github.com/pipeguard/pipeguard/internal/bundle"
@@ -151,10 +152,7 @@ func writeNew(file string, text []byte, mode fs.FileMode) error {
 		return err
 	}
 	_, err = f.Write(text)
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return errors.Join(err, os.Remove(file))
-	}
-	return nil
+	return atomicfile.Close(f, err)
 }
 
 // makeAuditKey writes both halves of a new key of a log or a witness, or neither, and returns the verifier key.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/pipeguard/pipeguard/cmd/pipeguard/internal/cli"
 	"github.com/pipeguard/pipeguard/cmd/pipeguard/internal/policysource"
+	"github.com/pipeguard/pipeguard/internal/atomicfile"
 	"github.com/pipeguard/pipeguard/internal/audit/inert"
 	"github.com/pipeguard/pipeguard/internal/policy"
 )
@@ -75,7 +76,7 @@ func overwrite(name, text string) error {
 	if err != nil {
 		return err
 	}
-	return cli.ReplaceFile(target, info.Mode().Perm(), func(w io.Writer) error {
+	return atomicfile.Replace(target, info.Mode().Perm(), func(w io.Writer) error {
 		_, err := io.WriteString(w, text)
 		return err
 	})

@@ -9,6 +9,8 @@ import (
 	"io/fs"
 	"os"
 	"time"
+
+	"github.com/pipeguard/pipeguard/internal/atomicfile"
 )
 
 // Names beside an installed file.
@@ -35,8 +37,8 @@ func prepare(path string, content io.Reader, mode fs.FileMode) (*replacement, er
 		return nil, err
 	}
 	_, err = io.Copy(file, content)
-	if err = errors.Join(err, file.Sync(), file.Close()); err != nil {
-		return nil, errors.Join(fmt.Errorf("write %s: %w", path+newSuffix, err), os.Remove(path+newSuffix))
+	if err = atomicfile.Close(file, err); err != nil {
+		return nil, fmt.Errorf("write %s: %w", path+newSuffix, err)
 	}
 	return r, nil
 }
