@@ -16,7 +16,7 @@ func BenchmarkDecide(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	if _, err := e.Activate(b.Context(), modules(b).WithData(parameters("Audit"))); err != nil {
+	if _, err := e.Activate(b.Context(), withData(modules(b), parameters("Audit"))); err != nil {
 		b.Fatal(err)
 	}
 	for _, bb := range []struct {

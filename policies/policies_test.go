@@ -32,6 +32,12 @@ func modules(t testing.TB) policy.Modules {
 	return m
 }
 
+// withData returns the same modules with other data.
+func withData(m policy.Modules, data map[string]any) policy.Modules {
+	m.Data = data
+	return m
+}
+
 // parameters are those of the tests in Rego.
 func parameters(hostProcess string) map[string]any {
 	return map[string]any{"pipeguard": map[string]any{"parameters": map[string]any{
@@ -58,7 +64,7 @@ var activate = sync.OnceValues(func() (a active, err error) {
 	if a.Engine, err = policy.New(patient); err != nil {
 		return active{}, err
 	}
-	a.snapshot, err = a.Activate(context.Background(), m.WithData(parameters("Deny")))
+	a.snapshot, err = a.Activate(context.Background(), withData(m, parameters("Deny")))
 	return a, err
 })
 
@@ -121,7 +127,7 @@ func TestPolicyIsActivatedWithAndWithoutParameters(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if s, err := e.Activate(t.Context(), modules(t).WithData(data)); err != nil || s.Tests() < 120 {
+		if s, err := e.Activate(t.Context(), withData(modules(t), data)); err != nil || s.Tests() < 120 {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -197,7 +203,7 @@ func TestTheTimeOfADecisionDoesNotGrowWithTheSquareOfTheContainers(t *testing.T)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := e.Activate(t.Context(), modules(t).WithData(parameters("Audit"))); err != nil {
+	if _, err := e.Activate(t.Context(), withData(modules(t), parameters("Audit"))); err != nil {
 		t.Fatal(err)
 	}
 	for name, c := range map[string]struct {

@@ -120,7 +120,7 @@ func BenchmarkSteps(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	snapshot, _ := r.engine.Active()
+	snapshot, _ := r.o.Engine.Active()
 	for _, step := range []struct {
 		name string
 		run  func() error
@@ -131,7 +131,7 @@ func BenchmarkSteps(b *testing.B) {
 		{"input", func() error { _, err := scope.input(req, &obj, &e, nil, clock, plenty()); return err }},
 		{"value", func() error { _ = in.value(nil); return nil }},
 		{"value-by-json", func() error { _, err := policy.ToValue(in); return err }},
-		{"decide", func() error { _, err := r.engine.DecideWith(b.Context(), snapshot, nil, in.value(nil)); return err }},
+		{"decide", func() error { _, err := r.o.Engine.DecideWith(b.Context(), snapshot, nil, in.value(nil)); return err }},
 		{"review", func() error { _ = r.Review(b.Context(), req); return nil }},
 	} {
 		b.Run(step.name, func(b *testing.B) {

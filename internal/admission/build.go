@@ -18,7 +18,7 @@ func (s *Scope) input(req *admissionv1.AdmissionRequest, obj *object, e *extract
 		Schema:         Schema,
 		Now:            now.UTC().Format(time.RFC3339),
 		Operation:      string(req.Operation),
-		Kind:           Kind{Group: req.Kind.Group, Version: req.Kind.Version, Kind: req.Kind.Kind},
+		Kind:           Kind(req.Kind),
 		Subresource:    req.SubResource,
 		Namespace:      req.Namespace,
 		Name:           objectName(req, obj),

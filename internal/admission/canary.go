@@ -22,7 +22,7 @@ var ErrNoPolicy = errors.New("no policy is active")
 // not count: it shows that nothing is judged. Before there is a policy it sends none and returns ErrNoPolicy.
 func (r *Reviewer) Canary(ctx context.Context) error {
 	for {
-		snapshot, ok := r.engine.Active()
+		snapshot, ok := r.o.Engine.Active()
 		if !ok {
 			return ErrNoPolicy
 		}
@@ -31,7 +31,7 @@ func (r *Reviewer) Canary(ctx context.Context) error {
 			return errNoScope
 		}
 		err := r.sendCanaries(ctx, scope)
-		if now, _ := r.engine.Active(); err == nil || now == snapshot {
+		if now, _ := r.o.Engine.Active(); err == nil || now == snapshot {
 			return err
 		}
 		// The policies were replaced in between: the canaries were of pipes that need not be guarded any longer.
@@ -74,7 +74,7 @@ func (r *Reviewer) sendCanary(ctx context.Context, c canary) error {
 	request := map[string]any{
 		"uid":       "pipeguard-canary",
 		"operation": "CREATE",
-		"kind":      map[string]any{"group": c.kind.Group, "version": c.kind.Version, "kind": c.kind.Kind},
+		"kind":      c.kind,
 		"namespace": canaryNamespace,
 		"object":    c.object,
 	}

@@ -123,25 +123,20 @@ func (p Policies) situation() (situation, error) {
 
 // in extracts the input of a sample that is created in a namespace, the same way as for a request.
 func (s situation) in(namespace string, of sample) policy.Check {
-	raw, err := json.Marshal(of.object)
-	if err != nil {
-		panic(fmt.Errorf("encode the object of a check: %w", err)) // it consists of maps and strings
-	}
 	a := jsonscan.Allow(heavyReview)
-	obj, err := readObject(raw, of.kind, a)
-	if err != nil {
-		panic(fmt.Errorf("read the object of a check: %w", err)) // the same constants in every process
-	}
-	e, err := extract(s.scope, &obj, a)
-	if err != nil {
-		panic(fmt.Errorf("extract the input of a check: %w", err)) // the same constants in every process
-	}
+	obj := must(readObject(must(json.Marshal(of.object)), of.kind, a))
+	e := must(extract(s.scope, &obj, a))
 	req := &admissionv1.AdmissionRequest{Kind: of.kind, Namespace: namespace, Operation: admissionv1.Create}
-	in, err := s.scope.input(req, &obj, &e, nil, checkTime, a)
-	if err != nil {
-		panic(fmt.Errorf("extract the input of a check: %w", err)) // the same constants in every process
-	}
+	in := must(s.scope.input(req, &obj, &e, nil, checkTime, a))
 	return policy.Check{Input: in.value(nil), Data: s.data}
+}
+
+// must panics with an error about a sample, which consists of the same constants in every process.
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(fmt.Errorf("make the input of a check: %w", err))
+	}
+	return v
 }
 
 type checkList []policy.Check

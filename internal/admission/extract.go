@@ -78,7 +78,7 @@ func extract(scope *Scope, obj *object, a *jsonscan.Allowance) (extraction, erro
 			continue
 		}
 		if target, ok := e.judge(v.path, volumeMount{}); ok {
-			e.unmounted = append(e.unmounted, Volume{Volume: v.name, Target: target, Field: e.volumeField(v)})
+			e.unmounted = append(e.unmounted, Volume{Volume: v.name, Target: target, Field: v.field(e.field)})
 		}
 	}
 	e.persistentVolume(&obj.volume)
@@ -166,14 +166,10 @@ func (e *extraction) mount(c *Container, index int, m volumeMount) {
 			SubPath:       m.subPath,
 			Target:        target,
 			Field:         c.Field + ".volumeMounts[" + strconv.Itoa(index) + "]",
-			VolumeField:   e.volumeField(v),
+			VolumeField:   v.field(e.field),
 			runAsUserName: c.RunAsUserName,
 		})
 	}
-}
-
-func (e *extraction) volumeField(v hostPathVolume) string {
-	return e.field + ".volumes[" + strconv.Itoa(v.index) + "].hostPath.path"
 }
 
 func (e *extraction) persistentVolume(v *persistentVolume) {
@@ -184,7 +180,7 @@ func (e *extraction) persistentVolume(v *persistentVolume) {
 				Type:   s.kind,
 				Target: target,
 				Field:  e.field + "." + s.kind + ".path",
-				Claim:  Claim{Namespace: v.claim.namespace, Name: v.claim.name},
+				Claim:  v.claim.Claim,
 			})
 		}
 	}

@@ -114,7 +114,7 @@ func testScope(t testing.TB, p Policies) *Scope {
 // scopeIn is the scope that a reviewer's engine decides with.
 func scopeIn(t testing.TB, r *Reviewer) *Scope {
 	t.Helper()
-	snapshot, ok := r.engine.Active()
+	snapshot, ok := r.o.Engine.Active()
 	if !ok {
 		t.Fatal("nothing is active")
 	}

@@ -42,12 +42,12 @@ func (r *Reviewer) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	status := http.StatusOK
 	defer func() {
 		if p := recover(); p != nil {
-			r.log.Error("panic while serving a review", zap.Any(logkeys.Reason, p), zap.ByteString(logkeys.Stack, debug.Stack()))
+			r.o.Log.Error("panic while serving a review", zap.Any(logkeys.Reason, p), zap.ByteString(logkeys.Stack, debug.Stack()))
 			status = http.StatusInternalServerError
 			http.Error(w, "internal error", status)
 		}
 		if traced {
-			r.metrics.responded(status)
+			r.o.Metrics.responded(status)
 		}
 	}()
 	body, ok := buffers.Get().(*bytes.Buffer)
@@ -79,7 +79,7 @@ func (r *Reviewer) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	}
 	r.write(w, answer)
 	if traced {
-		r.metrics.reviewed(answer.Allowed, time.Since(start))
+		r.o.Metrics.reviewed(answer.Allowed, time.Since(start))
 	}
 }
 
@@ -148,31 +148,26 @@ func (r *Reviewer) turnAway(w http.ResponseWriter, req *http.Request, err error)
 		status = h.status
 	}
 	switch status {
-	case http.StatusServiceUnavailable:
+	case http.StatusServiceUnavailable, http.StatusRequestTimeout, http.StatusRequestEntityTooLarge:
+		w.Header().Set("Connection", "close")
+	}
+	if status == http.StatusServiceUnavailable {
 		w.Header().Set("Retry-After", "1")
-		w.Header().Set("Connection", "close")
-	case http.StatusRequestTimeout, http.StatusRequestEntityTooLarge:
-		w.Header().Set("Connection", "close")
-		r.refused(req, status, err)
-	default:
-		r.refused(req, status, err)
+	} else {
+		r.o.Log.Info("request refused", zap.String(logkeys.Address, req.RemoteAddr), zap.Int(logkeys.Code, status), zap.Error(err))
 	}
 	http.Error(w, err.Error(), status)
 	return status
-}
-
-func (r *Reviewer) refused(req *http.Request, status int, err error) {
-	r.log.Info("request refused", zap.String(logkeys.Address, req.RemoteAddr), zap.Int(logkeys.Code, status), zap.Error(err))
 }
 
 // judged judges a review that was read. Most pods end in the first branch: what the envelope's reading has seen of
 // the object's keys rules out that a full reading would find something to decide.
 func (r *Reviewer) judged(ctx context.Context, e *envelope, a *jsonscan.Allowance, again bool) (res Result, ok bool) {
 	if !e.mayMatter && supported(&e.request) == nil && sameKind(e.apiVersion, e.kind, e.request.Kind) == nil {
-		if snapshot, ok := r.engine.Active(); ok && !snapshot.NeedsObject() && scopeOf(snapshot) != nil {
+		if snapshot, ok := r.o.Engine.Active(); ok && !snapshot.NeedsObject() && scopeOf(snapshot) != nil {
 			res := r.pass(&judgement{snapshot: snapshot})
 			if isTraced(ctx) {
-				r.metrics.decided(&res, false)
+				r.o.Metrics.decided(&res, false)
 			}
 			return res, true
 		}
@@ -186,13 +181,13 @@ func (r *Reviewer) unread(ctx context.Context, body []byte, reason string, err *
 	if e == nil {
 		return nil, err
 	}
-	j := judgement{start: r.now()}
+	j := judgement{start: r.o.Now()}
 	res := r.refuse(&e.request, &j, cannotJudge(reason, http.StatusForbidden, err.error))
 	if isTraced(ctx) {
-		r.log.Warn("object refused without a decision", zap.String(logkeys.UID, string(e.request.UID)),
+		r.o.Log.Warn("object refused without a decision", zap.String(logkeys.UID, string(e.request.UID)),
 			zap.String(logkeys.AuditID, res.DecisionID), zap.String(logkeys.Reason, reason), zap.Error(err.error))
 		r.record(ctx, &e.request, &j, &res)
-		r.metrics.decided(&res, false)
+		r.o.Metrics.decided(&res, false)
 	}
 	return res.Response(e.request.UID), nil
 }
@@ -220,6 +215,6 @@ func (r *Reviewer) write(w http.ResponseWriter, answer *admissionv1.AdmissionRes
 	}
 	w.Header().Set("Content-Type", "application/json")
 	if _, err := w.Write(text); err != nil && !errors.Is(err, io.ErrClosedPipe) {
-		r.log.Info("answer not written", zap.String(logkeys.UID, string(answer.UID)), zap.Error(err))
+		r.o.Log.Info("answer not written", zap.String(logkeys.UID, string(answer.UID)), zap.Error(err))
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/pipeguard/pipeguard/internal/admission/jsonscan"
 )
@@ -157,8 +158,5 @@ func kindName(k metav1.GroupVersionKind) string { return apiVersionOf(k) + " " +
 
 // apiVersionOf is the group and version of a kind as an object has them.
 func apiVersionOf(k metav1.GroupVersionKind) string {
-	if k.Group == "" {
-		return k.Version
-	}
-	return k.Group + "/" + k.Version
+	return schema.GroupVersionKind(k).GroupVersion().String()
 }

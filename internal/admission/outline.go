@@ -1,8 +1,6 @@
 package admission
 
 import (
-	"strconv"
-
 	admissionv1 "k8s.io/api/admission/v1"
 
 	"github.com/pipeguard/pipeguard/internal/admission/jsonscan"
@@ -49,7 +47,7 @@ func OutlineOf(req *admissionv1.AdmissionRequest) (Outline, error) {
 	}
 	for _, v := range spec.hostPaths {
 		out.HostPaths = append(out.HostPaths, HostPath{
-			Volume: v.name, Path: v.path, Containers: mounting[v.name], Field: field + ".volumes[" + strconv.Itoa(v.index) + "].hostPath.path",
+			Volume: v.name, Path: v.path, Containers: mounting[v.name], Field: v.field(field),
 		})
 	}
 	for _, key := range sortedKeys(pod.annotations) {

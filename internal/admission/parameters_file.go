@@ -141,25 +141,23 @@ func (f *faults) guardedPipes(path string, v any) []string {
 	return patterns
 }
 
-// patterns checks patterns one by one, so that each fault is reported.
-func (f *faults) patterns(path string, v any) []string {
-	patterns := f.texts(path, v)
-	for i, p := range patterns {
-		if _, err := pipepath.NewGuard(p); err != nil {
+// checked checks texts one by one, so that each fault is reported.
+func (f *faults) checked(path string, v any, check func(string) error) []string {
+	texts := f.texts(path, v)
+	for i, text := range texts {
+		if err := check(text); err != nil {
 			f.add(element(path, i), "%v", err)
 		}
 	}
-	return patterns
+	return texts
+}
+
+func (f *faults) patterns(path string, v any) []string {
+	return f.checked(path, v, func(s string) error { _, err := pipepath.NewGuard(s); return err })
 }
 
 func (f *faults) paths(path string, v any) []string {
-	paths := f.texts(path, v)
-	for i, p := range paths {
-		if _, err := pipepath.ParseDirectory(p); err != nil {
-			f.add(element(path, i), "%v", err)
-		}
-	}
-	return paths
+	return f.checked(path, v, func(s string) error { _, err := pipepath.ParseDirectory(s); return err })
 }
 
 func (f *faults) allowedNamespaces(path string, v any, remedy string) map[string]Subjects {
@@ -184,6 +182,7 @@ func (f *faults) allowedNamespaces(path string, v any, remedy string) map[string
 			"serviceAccounts": func(path string, v any) {
 				if v == nil {
 					f.add(path, "there is no value; %s", remedy)
+					return
 				}
 				s.ServiceAccounts = f.serviceAccounts(path, v)
 			},
@@ -203,10 +202,7 @@ func (f *faults) withAccounts(path string, namespaces map[string]Subjects) {
 }
 
 func (f *faults) serviceAccounts(path string, v any) []string {
-	var accounts []string
-	if v != nil {
-		accounts = f.texts(path, v)
-	}
+	accounts := f.texts(path, v)
 	f.names(path, "service account", accounts, caller.IsSubdomain)
 	for i, a := range accounts {
 		if a == "" {

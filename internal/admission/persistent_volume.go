@@ -17,7 +17,10 @@ type volumeSource struct {
 }
 
 // claimRef names the claim that a volume is bound to, or promised to. Its uid comes with the binding.
-type claimRef struct{ namespace, name, uid string }
+type claimRef struct {
+	Claim
+	uid string
+}
 
 func readPersistentVolume(r *jsonscan.Reader, obj *object) {
 	v := &obj.volume
@@ -36,6 +39,6 @@ func (v *persistentVolume) source(r *jsonscan.Reader, kind string) {
 }
 
 func readClaimRef(r *jsonscan.Reader) (c claimRef) {
-	r.Members(jsonscan.Text("namespace", &c.namespace), jsonscan.Text("name", &c.name), jsonscan.Text("uid", &c.uid))
+	r.Members(jsonscan.Text("namespace", &c.Namespace), jsonscan.Text("name", &c.Name), jsonscan.Text("uid", &c.uid))
 	return c
 }

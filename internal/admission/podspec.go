@@ -48,6 +48,11 @@ type hostPathVolume struct {
 	path  string
 }
 
+// field is the path of the volume's host path in the object, in which the pod spec is at this one.
+func (v hostPathVolume) field(spec string) string {
+	return spec + ".volumes[" + strconv.Itoa(v.index) + "].hostPath.path"
+}
+
 type container struct {
 	name       string
 	image      string

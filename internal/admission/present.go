@@ -17,7 +17,7 @@ func (r *Reviewer) pass(j *judgement) Result {
 
 // refuse is the answer where there is no decision.
 func (r *Reviewer) refuse(req *admissionv1.AdmissionRequest, j *judgement, fail *failure) Result {
-	j.id = r.newID()
+	j.id = r.o.NewID()
 	res := Result{
 		Effect:     EffectDeny,
 		Code:       CodeFailure,
@@ -38,7 +38,7 @@ func (r *Reviewer) refuse(req *admissionv1.AdmissionRequest, j *judgement, fail 
 
 // present puts a decision into words.
 func (r *Reviewer) present(j *judgement) Result {
-	j.id = r.newID()
+	j.id = r.o.NewID()
 	rules := func(code string) policy.Rule { rule, _ := j.snapshotRule(code); return rule }
 	j.decision.Findings = guardedFirst(j.input, j.decision.Findings)
 	denied := denials(j.decision)

@@ -30,9 +30,12 @@ func quote(s string, limit int) string {
 }
 
 // plain is quote without the quotes, for text of a policy, which may repeat text of an object.
-func plain(s string, limit int) string {
+func plain(s string, limit int) string { return plainWithout(s, limit, "") }
+
+// plainWithout is plain, with special characters escaped as well.
+func plainWithout(s string, limit int, special string) string {
 	var b strings.Builder
-	if cut := escape(&b, s, limit, ""); cut > 0 {
+	if cut := escape(&b, s, limit, special); cut > 0 {
 		b.WriteString("...")
 	}
 	return b.String()
@@ -47,13 +50,7 @@ func Plain(s string, limit int) string {
 }
 
 // fieldText is plain for the path of a field. Quotes are escaped as well: an annotation's key is part of its field.
-func fieldText(field string) string {
-	var b strings.Builder
-	if cut := escape(&b, field, maxPath, `"`); cut > 0 {
-		b.WriteString("...")
-	}
-	return b.String()
-}
+func fieldText(field string) string { return plainWithout(field, maxPath, `"`) }
 
 // escape returns how many bytes of s it left out.
 func escape(b *strings.Builder, s string, limit int, special string) (cut int) {

@@ -18,17 +18,17 @@ import (
 
 // record writes the audit record of res. If it cannot be written and must be, res becomes a refusal.
 func (r *Reviewer) record(ctx context.Context, req *admissionv1.AdmissionRequest, j *judgement, res *Result) {
-	if r.audit == nil {
+	if r.o.Audit == nil {
 		return
 	}
 	// The record outlives a caller who hangs up.
-	_, err := r.audit.Append(context.WithoutCancel(ctx), r.event(req, j, res))
+	_, err := r.o.Audit.Append(context.WithoutCancel(ctx), r.event(req, j, res))
 	if err == nil {
 		return
 	}
-	r.metrics.AuditFailed()
-	r.log.Error("audit record not written", zap.String(logkeys.AuditID, res.DecisionID), zap.Error(err))
-	if res.Allowed && r.auditRequired {
+	r.o.Metrics.AuditFailed()
+	r.o.Log.Error("audit record not written", zap.String(logkeys.AuditID, res.DecisionID), zap.Error(err))
+	if res.Allowed && r.o.AuditRequired {
 		*res = r.refuse(req, j, cannotJudge(ReasonAudit, http.StatusForbidden, errors.New("the audit record cannot be written")))
 	}
 }
@@ -46,7 +46,7 @@ func (r *Reviewer) event(req *admissionv1.AdmissionRequest, j *judgement, res *R
 		},
 		What:     &audit.What{Verb: string(req.Operation)},
 		Decision: &audit.Decision{Effect: audit.EffectDeny, Reason: res.Reason, Rule: res.Code, Mode: "Enforce"},
-		Outcome:  &audit.Outcome{Result: "denied", Code: strconv.Itoa(int(res.Status)), LatencyUS: r.now().Sub(j.start).Microseconds()},
+		Outcome:  &audit.Outcome{Result: "denied", Code: strconv.Itoa(int(res.Status)), LatencyUS: r.o.Now().Sub(j.start).Microseconds()},
 		Corr:     &audit.Corr{AdmissionUID: string(req.UID)},
 	}
 	if res.Revision != "" {

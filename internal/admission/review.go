@@ -73,14 +73,14 @@ func (r *Reviewer) Review(ctx context.Context, req *admissionv1.AdmissionRequest
 // review judges one request with what is left of an allowance. If that is not enough for one that may be reviewed again with more, there is no
 // result, and no trace of it.
 func (r *Reviewer) review(ctx context.Context, req *admissionv1.AdmissionRequest, a *jsonscan.Allowance, again bool) (res Result, ok bool) {
-	j := judgement{start: r.now(), allowance: a}
+	j := judgement{start: r.o.Now(), allowance: a}
 	defer func() {
 		if p := recover(); p != nil {
-			r.log.Error("panic while judging an object", zap.String(logkeys.UID, string(req.UID)),
+			r.o.Log.Error("panic while judging an object", zap.String(logkeys.UID, string(req.UID)),
 				zap.Any(logkeys.Reason, p), zap.ByteString(logkeys.Stack, debug.Stack()))
 			res = r.refuse(req, &j, cannotJudge(ReasonPanic, http.StatusForbidden, errors.New("an internal error; see the webhook's log")))
 			if isTraced(ctx) {
-				r.metrics.decided(&res, false)
+				r.o.Metrics.decided(&res, false)
 			}
 			ok = true
 		}
@@ -95,7 +95,7 @@ func (r *Reviewer) review(ctx context.Context, req *admissionv1.AdmissionRequest
 	case fail != nil:
 		res = r.refuse(req, &j, fail)
 		if isTraced(ctx) { // else the caller reports it
-			r.log.Warn("object refused without a decision", zap.String(logkeys.UID, string(req.UID)),
+			r.o.Log.Warn("object refused without a decision", zap.String(logkeys.UID, string(req.UID)),
 				zap.String(logkeys.AuditID, res.DecisionID), zap.String(logkeys.Reason, fail.reason), zap.Error(fail.err))
 		}
 	case !relevant:
@@ -114,7 +114,7 @@ func (r *Reviewer) review(ctx context.Context, req *admissionv1.AdmissionRequest
 		r.record(ctx, req, &j, &res)
 	}
 	_, known := j.snapshotRule(res.Code)
-	r.metrics.decided(&res, known)
+	r.o.Metrics.decided(&res, known)
 	return res, true
 }
 
@@ -123,7 +123,7 @@ func (r *Reviewer) judge(ctx context.Context, req *admissionv1.AdmissionRequest,
 	if fail := supported(req); fail != nil {
 		return false, fail
 	}
-	snapshot, ok := r.engine.Active()
+	snapshot, ok := r.o.Engine.Active()
 	if !ok {
 		return false, cannotJudge(string(policy.ReasonNoPolicy), http.StatusForbidden, ErrNoPolicy)
 	}
@@ -142,7 +142,7 @@ func (r *Reviewer) judge(ctx context.Context, req *admissionv1.AdmissionRequest,
 	if j.plain = !isRelevant(&e, obj.podMeta()); j.plain && !snapshot.NeedsObject() {
 		return false, nil
 	}
-	if j.input, err = j.scope.input(req, &obj, &e, r.namespaces, j.start, j.allowance); err != nil {
+	if j.input, err = j.scope.input(req, &obj, &e, r.o.Namespaces, j.start, j.allowance); err != nil {
 		return true, unreadable(err)
 	}
 	if j.decision, fail = r.decide(ctx, j, j.input, req.Object.Raw); fail != nil {
@@ -158,11 +158,7 @@ func (r *Reviewer) judge(ctx context.Context, req *admissionv1.AdmissionRequest,
 // supported refuses the requests that the webhook configuration does not send. To answer them with yes would be a
 // guess: only the operations and kinds listed here were thought through.
 func supported(req *admissionv1.AdmissionRequest) *failure {
-	switch req.Operation {
-	case admissionv1.Create, admissionv1.Update:
-	case admissionv1.Delete, admissionv1.Connect:
-		fallthrough
-	default:
+	if req.Operation != admissionv1.Create && req.Operation != admissionv1.Update {
 		return cannotJudge(ReasonOperation, http.StatusForbidden,
 			fmt.Errorf("operation %s is not judged here; the webhook configuration should send CREATE and UPDATE only",
 				quote(string(req.Operation), maxName)))
@@ -191,9 +187,9 @@ func (r *Reviewer) decide(ctx context.Context, j *judgement, in *Input, raw []by
 		}
 	}
 	start := time.Now()
-	d, err := r.engine.DecideWith(ctx, j.snapshot, sender, in.value(object))
+	d, err := r.o.Engine.DecideWith(ctx, j.snapshot, sender, in.value(object))
 	if isTraced(ctx) {
-		r.metrics.evaluated(time.Since(start))
+		r.o.Metrics.evaluated(time.Since(start))
 	}
 	if err != nil {
 		reason := policy.ReasonInternal

@@ -54,16 +54,9 @@ type ReviewerOptions struct {
 
 // Reviewer judges AdmissionReviews. Its methods may be called by many at once.
 type Reviewer struct {
-	engine        Engine
-	namespaces    NamespaceLabels
-	audit         audit.Writer
-	auditRequired bool
-	log           *zap.Logger
-	now           func() time.Time
-	newID         func() string
-	metrics       *Metrics
-	desk          *intake.Desk
-	turns         *turns.Groups // of heavy reviews
+	o     ReviewerOptions
+	desk  *intake.Desk
+	turns *turns.Groups // of heavy reviews
 }
 
 // NewReviewer returns a Reviewer.
@@ -71,27 +64,15 @@ func NewReviewer(o ReviewerOptions) (*Reviewer, error) {
 	if o.Engine == nil {
 		return nil, errors.New("admission reviewer: option Engine is missing")
 	}
-	r := &Reviewer{
-		engine:        o.Engine,
-		namespaces:    o.Namespaces,
-		audit:         o.Audit,
-		auditRequired: o.AuditRequired,
-		log:           o.Log,
-		now:           o.Now,
-		newID:         o.NewID,
-		metrics:       o.Metrics,
-		desk:          intake.New(intake.Limits{Keep: maxBody, Tenant: tenantOf}),
-		turns:         turnsFor(runtime.GOMAXPROCS(0)),
+	o.Log = cmp.Or(o.Log, zap.NewNop())
+	if o.Now == nil {
+		o.Now = time.Now
 	}
-	r.log = cmp.Or(r.log, zap.NewNop())
-	if r.now == nil {
-		r.now = time.Now
+	if o.NewID == nil {
+		o.NewID = func() string { return strings.ToLower(rand.Text()[:16]) } // 80 bits
 	}
-	if r.newID == nil {
-		r.newID = func() string { return strings.ToLower(rand.Text()[:16]) } // 80 bits
+	if o.Metrics == nil {
+		o.Metrics = NewMetrics(nil)
 	}
-	if r.metrics == nil {
-		r.metrics = NewMetrics(nil)
-	}
-	return r, nil
+	return &Reviewer{o, intake.New(intake.Limits{Keep: maxBody, Tenant: tenantOf}), turnsFor(runtime.GOMAXPROCS(0))}, nil
 }

@@ -106,8 +106,6 @@ func newGovernors(policies map[string]PipePolicy) governors {
 	}
 	for text, names := range prefixes {
 		g.prefixes[text] = governingBy(names, policies)
-	}
-	for text := range g.prefixes {
 		g.lengths = append(g.lengths, len(text))
 	}
 	slices.Sort(g.lengths)

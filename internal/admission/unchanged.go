@@ -41,7 +41,7 @@ func (r *Reviewer) isUnchanged(ctx context.Context, req *admissionv1.AdmissionRe
 	if err != nil {
 		return false
 	}
-	in, err := j.scope.input(req, &old, &before, r.namespaces, j.start, j.allowance)
+	in, err := j.scope.input(req, &old, &before, r.o.Namespaces, j.start, j.allowance)
 	if err != nil || !in.isLike(j.input) {
 		return false
 	}

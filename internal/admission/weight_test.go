@@ -125,7 +125,7 @@ func makeAll(t *testing.T, r *Reviewer, scope *Scope, body []byte, whole bool, a
 	if m.found, err = extract(scope, &m.object, a); err != nil {
 		t.Fatal(err)
 	}
-	if m.input, err = scope.input(q, &m.object, &m.found, r.namespaces, clock, a); err != nil {
+	if m.input, err = scope.input(q, &m.object, &m.found, r.o.Namespaces, clock, a); err != nil {
 		t.Fatal(err)
 	}
 	var object ast.Value

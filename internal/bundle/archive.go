@@ -94,7 +94,7 @@ func unpackTar(archive *tar.Reader) (map[string][]byte, error) {
 			return nil, refuse(ReasonSize, fmt.Errorf("more than %d files", MaxFiles))
 		}
 		if h.Typeflag != tar.TypeReg {
-			return nil, refuse(ReasonContent, fmt.Errorf("%q is no plain file", h.Name))
+			return nil, refuse(ReasonContent, fmt.Errorf("%q is not a plain file", h.Name))
 		}
 		if err := checkName(h.Name); err != nil {
 			return nil, refuse(ReasonContent, err)
@@ -108,8 +108,8 @@ func unpackTar(archive *tar.Reader) (map[string][]byte, error) {
 	}
 }
 
-// checkName accepts the names of a snapshot of policies. Patches, Wasm and plans are none of them, and neither
-// is what OPA would skip: a file that was signed is there for a purpose.
+// checkName accepts the names of a snapshot of policies. It refuses patches, Wasm and plans, and files that OPA would skip: a file
+// that was signed is there for a purpose.
 func checkName(name string) error {
 	switch name {
 	case manifestFile, signaturesFile, aclFile:
@@ -128,7 +128,7 @@ func checkName(name string) error {
 	return fmt.Errorf("%q %s", name, what)
 }
 
-// bound ends a reader at a number of bytes, and knows it.
+// bound ends a reader after a number of bytes, and notes that there were more.
 type bound struct {
 	r    io.Reader
 	left int64

@@ -68,7 +68,8 @@ func (s state) admits(b Bundle, seal Seal, pinned Keys, minimum uint64) error {
 	return nil
 }
 
-// with is the state once a bundle was taken. Where there are too many keys, it forgets one that is pinned no more, that whose bundle was taken longest ago.
+// with returns the state after a bundle was accepted. If there are too many keys, it forgets keys that are no longer pinned, those whose bundles were accepted
+// longest ago first.
 func (s state) with(b Bundle, seal Seal, pinned Keys) state {
 	s.Keys = slices.DeleteFunc(slices.Clone(s.Keys), func(one seen) bool { return one.Key == seal.Key })
 	for i := 0; i < len(s.Keys) && len(s.Keys) >= maxSeen; {
@@ -82,7 +83,7 @@ func (s state) with(b Bundle, seal Seal, pinned Keys) state {
 	return s
 }
 
-// has says whether this content was taken of this key, as the newest.
+// has says whether this content, signed with this key, is the newest that was accepted of the key.
 func (s state) has(seal Seal) bool {
 	return slices.ContainsFunc(s.Keys, func(one seen) bool { return one.Key == seal.Key && one.Digest == seal.Digest })
 }
@@ -117,13 +118,12 @@ func (d disk) stateFile(audience string) string {
 
 // load returns an empty state if nothing was kept for the audience yet. raw is nil if there is no bundle; it is not verified.
 func (d disk) load(audience string) (s state, raw []byte, err error) {
-	fresh := state{Schema: stateSchema, Audience: audience, Keys: []seen{}}
 	if err := winsvc.MakePrivate(d.dir); err != nil {
 		return state{}, nil, fmt.Errorf("make %s private: %w", d.dir, err)
 	}
 	text, err := atmost.ReadFile(d.stateFile(audience), maxState)
 	if errors.Is(err, fs.ErrNotExist) {
-		return fresh, nil, nil
+		return state{Schema: stateSchema, Audience: audience, Keys: []seen{}}, nil, nil
 	}
 	if err == nil {
 		err = decode(bytes.TrimSuffix(text, []byte("\n")), &s)
@@ -137,14 +137,13 @@ func (d disk) load(audience string) (s state, raw []byte, err error) {
 	if err != nil {
 		return state{}, nil, fmt.Errorf("%s says which bundles are too old and cannot be read; remove the directory and set a minimum revision: %w", d.stateFile(audience), err)
 	}
-	raw, err = ReadFile(d.bundle(s))
-	if err != nil { // a bundle that is lost is offered again; what was seen still counts
-		return s, nil, nil //nolint:nilerr // the bundle is offered again
+	if raw, err = ReadFile(d.bundle(s)); err != nil {
+		raw = nil // a bundle that is lost is offered again; what was seen still counts
 	}
 	return s, raw, nil
 }
 
-// bundle is the name of a state's bundle. It follows from a digest that was read back from the disk, so only its base counts.
+// bundle is the file of a state's bundle. Its name has a digest that was read from the disk, so only the base of that is used.
 func (d disk) bundle(s state) string {
 	return filepath.Join(d.dir, "bundle-"+filepath.Base(s.last())+".tar.gz")
 }

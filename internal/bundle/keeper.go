@@ -62,7 +62,7 @@ type Keeper struct {
 
 	mu      sync.Mutex // one offer at a time; guards the fields below
 	seen    state
-	refused *Refused
+	refused *Refused // replaced, never changed
 }
 
 // active is the bundle in force.
@@ -247,11 +247,7 @@ type Refused struct {
 func (k *Keeper) Status() Status {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	s := Status{Audience: k.o.Audience, Oldest: k.seen.oldest(k.o.Keys, k.o.MinimumRevision), Invalid: ReasonOf(k.Valid())}
-	if k.refused != nil {
-		r := *k.refused
-		s.Refused = &r
-	}
+	s := Status{Audience: k.o.Audience, Oldest: k.seen.oldest(k.o.Keys, k.o.MinimumRevision), Invalid: ReasonOf(k.Valid()), Refused: k.refused}
 	if a := k.active.Load(); a != nil {
 		s.Revision, s.PolicyRevision, s.Key = a.bundle.Revision, a.bundle.PolicyRevision, a.seal.Key
 		s.IssuedAt, s.ExpiresAt, s.ActivatedAt = a.bundle.IssuedAt, a.bundle.ExpiresAt, a.activated

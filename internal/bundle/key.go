@@ -13,7 +13,7 @@ import (
 )
 
 // KeyID names a public key: "es256:" and the first 32 hexadecimal digits of the SHA-256 of its DER form (RFC 5280,
-// SubjectPublicKeyInfo). It follows from the key, so that no key can take the name of another.
+// SubjectPublicKeyInfo). It is derived from the key, so that no key can take the name of another.
 type KeyID string
 
 // Kinds of PEM blocks.
@@ -26,7 +26,7 @@ const (
 	maxKeyFile = 16 << 10
 )
 
-// Key signs bundles. Its String does not tell it.
+// Key signs bundles. Its String does not reveal the private key.
 type Key struct {
 	private *ecdsa.PrivateKey
 	public  []byte // DER

@@ -1,7 +1,9 @@
 package bundle
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -32,10 +34,10 @@ const Schema = "pipeguard.dev/bundle/v2"
 
 func (b Bundle) manifest() manifest {
 	return manifest{
-		Revision: strconv.FormatUint(b.Revision, 10), Roots: roots, RegoVersion: 1,
+		Revision: digits(b.Revision), Roots: roots, RegoVersion: 1,
 		Metadata: metadata{
 			Audience: b.Audience, IssuedAt: stamp(b.IssuedAt), ExpiresAt: stamp(b.ExpiresAt),
-			MinimumRevision: strconv.FormatUint(b.MinimumRevision, 10), PolicyRevision: b.PolicyRevision, Schema: Schema,
+			MinimumRevision: digits(b.MinimumRevision), PolicyRevision: b.PolicyRevision, Schema: Schema,
 		},
 	}
 }
@@ -46,19 +48,15 @@ func (b Bundle) files() (map[string][]byte, error) {
 	if err := json.Unmarshal(b.ACL, &access); err != nil || access == nil {
 		return nil, fmt.Errorf("the access list is no JSON object: %w", err)
 	}
-	out := map[string][]byte{}
-	for name, value := range map[string]any{manifestFile: b.manifest(), aclFile: json.RawMessage(b.ACL)} {
-		text, err := encode(value)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
-		}
-		if name != manifestFile { // to the form that decode takes
-			if text, err = canonical(text); err != nil {
-				return nil, fmt.Errorf("%s: %w", name, err)
-			}
-		}
-		out[name] = text
+	head, err := encode(b.manifest())
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", manifestFile, err)
 	}
+	list, err := canonical(b.ACL)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", aclFile, err)
+	}
+	out := map[string][]byte{manifestFile: head, aclFile: list}
 	for name, text := range b.Modules {
 		out[modulesDir+name] = []byte(text)
 	}
@@ -80,18 +78,15 @@ func fromFiles(files map[string][]byte) (Bundle, error) {
 		return Bundle{}, fmt.Errorf("%s: schema %q, Rego %d, roots %q: want %q, 1 and %q", manifestFile, m.Metadata.Schema, m.RegoVersion, m.Roots, Schema, roots)
 	}
 	b := Bundle{Audience: m.Metadata.Audience, PolicyRevision: m.Metadata.PolicyRevision, Modules: map[string]string{}, ACL: files[aclFile]}
-	var err error
-	if b.Revision, err = number(m.Revision); err != nil {
-		return Bundle{}, fmt.Errorf("%s: revision: %w", manifestFile, err)
-	}
-	if b.MinimumRevision, err = number(m.Metadata.MinimumRevision); err != nil {
-		return Bundle{}, fmt.Errorf("%s: minimum revision: %w", manifestFile, err)
-	}
-	if b.IssuedAt, err = when(m.Metadata.IssuedAt); err != nil {
-		return Bundle{}, fmt.Errorf("%s: issued at: %w", manifestFile, err)
-	}
-	if b.ExpiresAt, err = when(m.Metadata.ExpiresAt); err != nil {
-		return Bundle{}, fmt.Errorf("%s: expires at: %w", manifestFile, err)
+	var faults [4]error
+	number := func(s string) (uint64, error) { return strconv.ParseUint(s, 10, 64) }
+	when := func(s string) (time.Time, error) { t, err := time.Parse(time.RFC3339, s); return t.UTC(), err }
+	b.Revision, faults[0] = spelled("revision", m.Revision, number, digits)
+	b.MinimumRevision, faults[1] = spelled("minimum revision", m.Metadata.MinimumRevision, number, digits)
+	b.IssuedAt, faults[2] = spelled("issued at", m.Metadata.IssuedAt, when, stamp)
+	b.ExpiresAt, faults[3] = spelled("expires at", m.Metadata.ExpiresAt, when, stamp)
+	if err := errors.Join(faults[:]...); err != nil {
+		return Bundle{}, fmt.Errorf("%s: %w", manifestFile, err)
 	}
 	var access map[string]any
 	if err := decode(files[aclFile], &access); err != nil {
@@ -108,27 +103,26 @@ func fromFiles(files map[string][]byte) (Bundle, error) {
 	return b, b.check()
 }
 
-func number(s string) (uint64, error) {
-	n, err := strconv.ParseUint(s, 10, 64)
-	if err == nil && strconv.FormatUint(n, 10) != s {
-		err = fmt.Errorf("%q is another spelling of %d", s, n)
+// spelled reads a text as write would have written it. An error names the field.
+func spelled[T any](field, text string, read func(string) (T, error), write func(T) string) (T, error) {
+	v, err := read(text)
+	if err == nil && write(v) != text {
+		err = fmt.Errorf("%q is another spelling of %s", text, write(v))
 	}
-	return n, err
+	if err != nil {
+		err = fmt.Errorf("%s: %w", field, err)
+	}
+	return v, err
 }
 
-// when reads the one spelling of a time that stamp writes.
-func when(s string) (time.Time, error) {
-	t, err := time.Parse(time.RFC3339, s)
-	if err == nil && stamp(t) != s {
-		err = fmt.Errorf("%q is another spelling of %s", s, stamp(t))
-	}
-	return t.UTC(), err
-}
+func digits(n uint64) string { return strconv.FormatUint(n, 10) }
 
-// canonical is the form of a JSON value that decode takes.
+// canonical is the form of a JSON value that decode takes. Numbers keep their text.
 func canonical(text []byte) ([]byte, error) {
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber()
 	var v any
-	if err := unmarshal(text, &v); err != nil {
+	if err := d.Decode(&v); err != nil {
 		return nil, err
 	}
 	return encode(v)

@@ -34,18 +34,13 @@ func (k *Keeper) Poll(ctx context.Context, client *http.Client, url string) erro
 			etag = "" // what was refused may be taken by now: a key was pinned, or a clock was set
 		}
 		raw, tag, err := fetch(ctx, client, url, etag)
-		if ctx.Err() != nil {
-			return nil //nolint:nilerr // to be told to stop is no fault
-		}
 		switch {
+		case ctx.Err() != nil: // Sleep ends at once
 		case err != nil:
 			k.o.Log.Warn("no bundle from the server", zap.Error(err))
 		case raw != nil:
 			whole = time.Now()
 			_, err := k.Offer(ctx, raw)
-			if ctx.Err() != nil {
-				return nil //nolint:nilerr // to be told to stop is no fault
-			}
 			etag = tag
 			if reason := ReasonOf(err); reason == ReasonNotYet || reason == ReasonStore {
 				etag = "" // it may be taken later as it is

@@ -13,15 +13,15 @@ type Reason string
 const (
 	ReasonSize      Reason = "size"         // larger than the bounds, packed or unpacked
 	ReasonArchive   Reason = "archive"      // cut off, or not an archive of the one form that is taken
-	ReasonContent   Reason = "content"      // a file that has no place in a bundle, or says what it may not
-	ReasonUnsigned  Reason = "unsigned"     // no signature, or a file that it does not speak of
+	ReasonContent   Reason = "content"      // a file that does not belong in a bundle, or has content that is not allowed
+	ReasonUnsigned  Reason = "unsigned"     // no signature, or a file that it does not cover
 	ReasonKey       Reason = "key"          // signed with a key that is not pinned
 	ReasonSignature Reason = "signature"    // the signature or a file's hash does not fit
 	ReasonAudience  Reason = "audience"     // for another pool of nodes
-	ReasonExpired   Reason = "expired"      // its time is over
-	ReasonNotYet    Reason = "not-yet"      // its time begins later: one of two clocks is wrong
+	ReasonExpired   Reason = "expired"      // its validity period is over
+	ReasonNotYet    Reason = "not-yet"      // its validity period has not begun: one of two clocks is wrong
 	ReasonRollback  Reason = "rollback"     // older than one that was seen
-	ReasonTwice     Reason = "two-contents" // another content under a revision that was seen
+	ReasonTwice     Reason = "two-contents" // other content under a revision that was seen
 	ReasonTest      Reason = "self-test"    // it does not compile, or fails a test
 	ReasonStore     Reason = "store"        // it cannot be kept, so it would be forgotten
 	ReasonNone      Reason = "none"         // there is no bundle

@@ -42,37 +42,26 @@ func Build(b Bundle, key *Key) ([]byte, error) {
 // maxSignatures bounds the file of the signatures in bytes, which is parsed before anything is known to be signed. MaxFiles files with the longest names need less.
 const maxSignatures = 512 << 10
 
-// Seal is what is known of a bundle beside its content.
+// Seal says who signed a bundle, and identifies its content.
 type Seal struct {
-	// Key has signed it.
+	// Key is the key that signed it.
 	Key KeyID
 	// Digest stands for the content with its metadata, however it was packed: 64 hexadecimal digits.
 	Digest string
 }
 
-// Verify opens an archive that one of the keys has signed. It says nothing of the time, the audience and the revision:
-// that is Check's. An error is a Refusal.
+// Verify opens an archive that one of the keys has signed. It does not check the time, the audience and the revision: see Check and
+// Keeper. An error is a Refusal.
 func (k Keys) Verify(raw []byte) (Bundle, Seal, error) {
 	files, err := unpack(raw)
 	if err != nil {
 		return Bundle{}, Seal{}, err
 	}
-	text, ok := files[signaturesFile]
-	if !ok {
-		return Bundle{}, Seal{}, refuse(ReasonUnsigned, errors.New("there are no signatures"))
+	token, err := takeToken(files)
+	if err != nil {
+		return Bundle{}, Seal{}, err
 	}
-	delete(files, signaturesFile)
-	if len(text) > maxSignatures {
-		return Bundle{}, Seal{}, refuse(ReasonUnsigned, fmt.Errorf("%s: %d bytes, and at most %d are taken", signaturesFile, len(text), maxSignatures))
-	}
-	var signatures opa.SignaturesConfig
-	if err := decode(text, &signatures); err != nil {
-		return Bundle{}, Seal{}, refuse(ReasonUnsigned, fmt.Errorf("%s: %w", signaturesFile, err))
-	}
-	if signatures.Plugin != "" || len(signatures.Signatures) != 1 {
-		return Bundle{}, Seal{}, refuse(ReasonUnsigned, fmt.Errorf("%d signatures, plugin %q: want one of the common kind", len(signatures.Signatures), signatures.Plugin))
-	}
-	s, err := k.verify(signatures.Signatures[0])
+	s, err := k.verify(token)
 	if err != nil {
 		return Bundle{}, Seal{}, err
 	}
@@ -84,6 +73,26 @@ func (k Keys) Verify(raw []byte) (Bundle, Seal, error) {
 		return Bundle{}, Seal{}, refuse(ReasonContent, err)
 	}
 	return b, Seal{Key: s.key, Digest: fmt.Sprintf("%x", s.digest)}, nil
+}
+
+// takeToken takes the one signature from the files of an archive.
+func takeToken(files map[string][]byte) (string, error) {
+	text, ok := files[signaturesFile]
+	if !ok {
+		return "", refuse(ReasonUnsigned, errors.New("there are no signatures"))
+	}
+	delete(files, signaturesFile)
+	if len(text) > maxSignatures {
+		return "", refuse(ReasonUnsigned, fmt.Errorf("%s: %d bytes, and at most %d are taken", signaturesFile, len(text), maxSignatures))
+	}
+	var signatures opa.SignaturesConfig
+	if err := decode(text, &signatures); err != nil {
+		return "", refuse(ReasonUnsigned, fmt.Errorf("%s: %w", signaturesFile, err))
+	}
+	if signatures.Plugin != "" || len(signatures.Signatures) != 1 {
+		return "", refuse(ReasonUnsigned, fmt.Errorf("%d signatures, plugin %q: want one of the common kind", len(signatures.Signatures), signatures.Plugin))
+	}
+	return signatures.Signatures[0], nil
 }
 
 // fits compares files with the signed list: the same names, the same content.

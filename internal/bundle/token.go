@@ -158,13 +158,6 @@ func decode(text []byte, into any) error {
 	return nil
 }
 
-// unmarshal keeps the text of numbers.
-func unmarshal(text []byte, into any) error {
-	d := json.NewDecoder(bytes.NewReader(text))
-	d.UseNumber()
-	return d.Decode(into)
-}
-
 func encode(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

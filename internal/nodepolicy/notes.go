@@ -55,8 +55,8 @@ func noteSubject(s *access.Subject, p *access.Policy, open []access.API, add fun
 func ForAdmissionAlone(p *access.Policy) (notes []string) {
 	for _, g := range access.Groups() {
 		var closed []string
-		for _, version := range g.Versions {
-			if pipe := (access.Pipe{Group: g.Name, Version: version}); p.Guards(pipe) && !p.Opens(pipe) {
+		for _, pipe := range g.Pipes() {
+			if p.Guards(pipe) && !p.Opens(pipe) {
 				closed = append(closed, pipe.Name())
 			}
 		}
@@ -88,7 +88,7 @@ func ForAdmissionAlone(p *access.Policy) (notes []string) {
 func beyond(p *access.Policy, method string) (group string, ok bool) {
 	for _, g := range access.Groups() {
 		if slices.Contains(g.Methods, method) {
-			return g.Name, !slices.ContainsFunc(g.Versions, func(version string) bool { return p.Opens(access.Pipe{Group: g.Name, Version: version}) })
+			return g.Name, !slices.ContainsFunc(g.Pipes(), p.Opens)
 		}
 	}
 	return "", false

@@ -168,7 +168,7 @@ func (a *additions) checkReads(compiled map[string]*ast.Module, data document) [
 					where := place{name, at}
 					out = append(out, a.checkRead(path, where, isBase, reader)...)
 					if !isBase && !a.exists(path, data) {
-						out = append(out, where.problem(dotted(path)+" is read here, and nothing defines it"))
+						out = append(out, where.problem(CodeAddition, dotted(path)+" is read here, and nothing defines it"))
 					}
 				}
 			})
@@ -185,7 +185,7 @@ func (a *additions) checkRead(path []string, where place, isBase bool, reader st
 		case isBase:
 			out = append(out, d.problem("is read by the base policy (%s)", where))
 		case d.owner != reader:
-			out = append(out, d.problem("is read by another module (%s)", where), where.problem(d.name()+" belongs to another module ("+d.at.File+")"))
+			out = append(out, d.problem("is read by another module (%s)", where), where.problem(CodeAddition, d.name()+" belongs to another module ("+d.at.File+")"))
 		}
 	}
 	return out
@@ -220,9 +220,8 @@ func (a *additions) circles(compiler *ast.Compiler) (out []Problem) {
 				if len(segments(ref)) < len(ref) {
 					what += "[…]"
 				}
-				p := place{name, cmp.Or(at, r.Location)}.problem(fmt.Sprintf("%s is read here, by a rule of %s, and rests on that rule itself", what, r.Ref().GroundPrefix()))
-				p.Code = ast.RecursionErr
-				out = append(out, p)
+				where := place{name, cmp.Or(at, r.Location)}
+				out = append(out, where.problem(ast.RecursionErr, fmt.Sprintf("%s is read here, by a rule of %s, and rests on that rule itself", what, r.Ref().GroundPrefix())))
 			})
 		}
 	}
@@ -310,8 +309,8 @@ func (p place) String() string {
 	return fmt.Sprintf("%s:%d", p.file, p.at.Row)
 }
 
-func (p place) problem(message string) Problem {
-	out := at(p.at, CodeAddition, message)
+func (p place) problem(code, message string) Problem {
+	out := at(p.at, code, message)
 	if out.File = p.file; out.Line == 0 {
 		out.Col = 0
 	}

@@ -2,7 +2,6 @@ package policy
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -36,35 +35,27 @@ const (
 // maxAdviceFaults is how many faults of elements, and codes of which there were too many, are told.
 const maxAdviceFaults = 8
 
-func adviceRef(entrypoint string) (ast.Ref, error) {
-	ref, err := entrypointRef(entrypoint)
-	if err != nil {
-		return nil, err
-	}
-	return ref[:len(ref)-1].Append(ast.StringTerm(adviceName)), nil
-}
-
 func (s *snapshot) advise(ctx context.Context, input ast.Value, cancel topdown.Cancel) []Finding {
 	value, err := evaluate(ctx, *s.advice, input, cancel)
 	if err != nil {
-		return adviceFailed(string(evaluationFault(ctx, err).Reason))
+		return []Finding{aboutAdvice("advice could not be evaluated: " + string(evaluationFault(ctx, err).Reason))}
 	}
 	each, _, err := listed(value)
 	if err != nil {
-		return adviceFailed(string(ReasonType))
+		return []Finding{aboutAdvice("advice could not be evaluated: " + string(ReasonType))}
 	}
 	taken := []Finding{}
 	var faults adviceFaults
 	_ = each(func(t *ast.Term) error { // every element is looked at
 		f, err := decodeFinding(t.Value)
-		if err == nil && f.Effect == EffectDeny {
-			err = errors.New("finding " + f.Code + " denies, which advice cannot")
-		}
-		if err != nil {
+		switch {
+		case err != nil:
 			faults.add(err.Error())
-			return nil
+		case f.Effect == EffectDeny:
+			faults.add("finding " + f.Code + " denies, which advice cannot")
+		default:
+			taken = append(taken, f)
 		}
-		taken = append(taken, f)
 		return nil
 	})
 	sortFindings(taken)
@@ -104,10 +95,10 @@ func (a *adviceFaults) findings() []Finding {
 		if n := a.count[why]; n > 1 {
 			why += fmt.Sprintf(" (%d elements)", n)
 		}
-		out = append(out, adviceLeftOut(why))
+		out = append(out, aboutAdvice(adviceWasLeftOut+why))
 	}
 	if a.other > 0 {
-		out = append(out, adviceLeftOut(fmt.Sprintf("further faults (%d elements)", a.other)))
+		out = append(out, aboutAdvice(fmt.Sprintf("%sfurther faults (%d elements)", adviceWasLeftOut, a.other)))
 	}
 	return out
 }
@@ -178,13 +169,9 @@ func leftOut(what string, left []Finding) Finding {
 	if more := len(codes) - len(told); more > 0 {
 		why += fmt.Sprintf(" and %d more codes", more)
 	}
-	return Finding{Code: CodeAdviceFailed, Effect: EffectAudit, Message: why}
+	return aboutAdvice(why)
 }
 
-func adviceLeftOut(why string) Finding {
-	return Finding{Code: CodeAdviceFailed, Effect: EffectAudit, Message: adviceWasLeftOut + why}
-}
-
-func adviceFailed(why string) []Finding {
-	return []Finding{{Code: CodeAdviceFailed, Effect: EffectAudit, Message: "advice could not be evaluated: " + why}}
+func aboutAdvice(message string) Finding {
+	return Finding{Code: CodeAdviceFailed, Effect: EffectAudit, Message: message}
 }

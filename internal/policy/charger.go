@@ -149,7 +149,7 @@ func (r *charger) body(body ast.Body, bound ast.VarSet, kept int, head ...*ast.T
 		}
 		r.knots(e, bound)
 		own := written{bound: bound}
-		own.expression(e)
+		walkOperands(e, own.term)
 		if own.bytes > 0 {
 			out = appended(out, own.charge(e.Location))
 		}
@@ -236,24 +236,12 @@ func (r *charger) refuse(at *ast.Location, what string) {
 
 // comprehensions are the outermost ones in an expression.
 func comprehensions(e *ast.Expr) (out []*ast.Term) {
-	collect := func(t *ast.Term) (skip bool) {
-		if ast.IsComprehension(t.Value) {
+	walkOperands(e, func(t *ast.Term) (skip bool) {
+		if skip = ast.IsComprehension(t.Value); skip {
 			out = append(out, t)
-			return true
 		}
-		return false
-	}
-	switch terms := e.Terms.(type) {
-	case *ast.Term:
-		ast.WalkTerms(terms, collect)
-	case []*ast.Term:
-		for _, t := range terms {
-			ast.WalkTerms(t, collect)
-		}
-	}
-	for _, w := range e.With {
-		ast.WalkTerms(w.Value, collect)
-	}
+		return skip
+	})
 	return out
 }
 

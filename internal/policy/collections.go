@@ -81,17 +81,18 @@ type written struct {
 	seen  map[ast.Var]int
 }
 
-func (w *written) expression(e *ast.Expr) {
+// walkOperands visits the terms of an expression, and the values that its with modifiers put in place of others, until visit says to skip what is in one.
+func walkOperands(e *ast.Expr, visit func(*ast.Term) (skip bool)) {
 	switch terms := e.Terms.(type) {
 	case *ast.Term:
-		ast.WalkTerms(terms, w.term)
+		ast.WalkTerms(terms, visit)
 	case []*ast.Term:
 		for _, t := range terms {
-			ast.WalkTerms(t, w.term)
+			ast.WalkTerms(t, visit)
 		}
 	}
 	for _, with := range e.With {
-		ast.WalkTerms(with.Value, w.term)
+		ast.WalkTerms(with.Value, visit)
 	}
 }
 

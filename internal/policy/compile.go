@@ -88,13 +88,7 @@ func compile(ctx context.Context, m Modules, o Options) (p *program, problems []
 	}
 	deciding := maps.Clone(all)
 	maps.DeleteFunc(deciding, func(name string, _ *ast.Module) bool { return isTestFile(name) })
-	var inOrder []*ast.Module
-	for _, name := range m.inOrder() {
-		if !isTestFile(name) {
-			inOrder = append(inOrder, deciding[name])
-		}
-	}
-	rules, files, problems := ruleTable(inOrder)
+	rules, files, problems := ruleTable(deciding, slices.DeleteFunc(m.inOrder(), isTestFile))
 	entry, err := entrypointRef(o.Entrypoint)
 	if err != nil {
 		return nil, []Problem{{Code: CodeEntrypoint, Message: err.Error()}}

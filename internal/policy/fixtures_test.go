@@ -76,6 +76,12 @@ func defaultPolicy(t testing.TB) Modules {
 	return m.WithData(parameters())
 }
 
+// WithData returns the same modules with other data.
+func (m Modules) WithData(data map[string]any) Modules {
+	m.Data = data
+	return m
+}
+
 // patient is for tests about something else than time: a loaded machine must not fail them.
 var patient = Options{Timeout: 20 * time.Second}
 

@@ -43,12 +43,6 @@ type Modules struct {
 	Owner func(file string) string
 }
 
-// WithData returns the same modules with other data.
-func (m Modules) WithData(data map[string]any) Modules {
-	m.Data = data
-	return m
-}
-
 // WithoutTests returns the files that decide.
 func (m Modules) WithoutTests() map[string]string {
 	files := maps.Clone(m.Files)
@@ -75,15 +69,9 @@ func (m Modules) isBase(file string) bool {
 
 // inOrder are the names of all files, those of the base first: what is too much, or there a second time, is so in what was added.
 func (m Modules) inOrder() []string {
-	var base, added []string
-	for _, name := range m.names() {
-		if m.isBase(name) {
-			base = append(base, name)
-		} else {
-			added = append(added, name)
-		}
-	}
-	return append(base, added...)
+	names := m.names()
+	added := slices.DeleteFunc(slices.Clone(names), m.isBase)
+	return append(slices.DeleteFunc(names, func(name string) bool { return !m.isBase(name) }), added...)
 }
 
 // checkSize reports every limit that m exceeds.
@@ -139,13 +127,17 @@ func newDocument(data map[string]any, limit int) (document, error) {
 // from one part to another without changing the hash.
 func (m Modules) revision(data document) string {
 	h := sha256.New()
+	m.writeFiles(h)
+	writePart(h, nil) // no file has an empty name
+	writePart(h, data.text)
+	return "sha256:" + hex.EncodeToString(h.Sum(nil))
+}
+
+func (m Modules) writeFiles(h hash.Hash) {
 	for _, name := range m.names() {
 		writePart(h, []byte(name))
 		writePart(h, []byte(m.Files[name]))
 	}
-	writePart(h, nil) // no file has an empty name
-	writePart(h, data.text)
-	return "sha256:" + hex.EncodeToString(h.Sum(nil))
 }
 
 func writePart(h hash.Hash, p []byte) {

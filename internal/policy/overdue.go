@@ -83,10 +83,7 @@ func (e *Engine) buildInTime(ctx context.Context, m Modules) built {
 // hash is that of the files, which alone decide how long compiling takes.
 func (m Modules) hash() [sha256.Size]byte {
 	h := sha256.New()
-	for _, name := range m.names() {
-		writePart(h, []byte(name))
-		writePart(h, []byte(m.Files[name]))
-	}
+	m.writeFiles(h)
 	return [sha256.Size]byte(h.Sum(nil))
 }
 

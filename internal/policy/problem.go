@@ -49,11 +49,7 @@ type ProblemsError struct{ Problems []Problem }
 
 // Error lists the problems, one a line.
 func (e *ProblemsError) Error() string {
-	lines := make([]string, len(e.Problems))
-	for i, p := range e.Problems {
-		lines[i] = p.String()
-	}
-	return "compile policies: " + strings.Join(lines, "\n")
+	return fmt.Sprintf("compile policies: %v", e.Unwrap())
 }
 
 // Unwrap returns the problems as a list of errors that errors.Join has made.

@@ -39,9 +39,7 @@ func (m Modules) misreads(compiled map[string]*ast.Module, data document) (out [
 				for _, text := range m.misreadsOf(ref, data) {
 					if !seen[text] {
 						seen[text] = true
-						problem := place{name, at}.problem(text)
-						problem.Code = CodeName
-						out = append(out, problem)
+						out = append(out, place{name, at}.problem(CodeName, text))
 					}
 				}
 			})

@@ -37,25 +37,16 @@ func reservedDocuments(file string, m *ast.Module) []Problem {
 func segments(ref ast.Ref) []string {
 	var out []string
 	for i, t := range ref {
-		switch v := t.Value.(type) {
-		case ast.String:
-			out = append(out, string(v))
-			continue
-		case ast.Var:
-			if i == 0 {
-				out = append(out, string(v))
-				continue
-			}
+		_, isText := t.Value.(ast.String)
+		if _, isVar := t.Value.(ast.Var); !isText && (!isVar || i > 0) {
+			break
 		}
-		break
+		out = append(out, nameOf(t))
 	}
 	return out
 }
 
 // touches reports whether a document lies in a reserved one or, if it is a rule's, around one.
 func touches(document []string, rule bool) bool {
-	return slices.ContainsFunc(reserved, func(r []string) bool {
-		n := min(len(document), len(r))
-		return slices.Equal(document[:n], r[:n]) && (rule || len(document) >= len(r))
-	})
+	return slices.ContainsFunc(reserved, func(r []string) bool { return overlap(document, r) && (rule || len(document) >= len(r)) })
 }

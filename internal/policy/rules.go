@@ -15,10 +15,10 @@ const codeForm = "upper-case letters, digits, - and _, at most 32, a letter firs
 
 // ruleTable collects the rules that METADATA blocks describe, and the files that do. A code has one description: two that differ would make
 // a denial say something other than what the author of the rule wrote.
-func ruleTable(modules []*ast.Module) (rules map[string]Rule, files map[string]string, problems []Problem) {
+func ruleTable(modules map[string]*ast.Module, inOrder []string) (rules map[string]Rule, files map[string]string, problems []Problem) {
 	rules, files = map[string]Rule{}, map[string]string{}
-	for _, m := range modules {
-		for _, a := range m.Annotations {
+	for _, name := range inOrder {
+		for _, a := range modules[name].Annotations {
 			if _, ok := a.Custom["code"]; !ok {
 				continue
 			}
@@ -42,7 +42,7 @@ func ruleTable(modules []*ast.Module) (rules map[string]Rule, files map[string]s
 			case twice:
 				problems = append(problems, at(a.Location, CodeMetadata, "a second description of code "+r.Code))
 			default:
-				rules[r.Code], files[r.Code] = r, m.Package.Location.File
+				rules[r.Code], files[r.Code] = r, name
 			}
 		}
 	}

@@ -255,15 +255,6 @@ func caseName(k *ast.Term) string {
 	return k.String()
 }
 
-// test compiles the modules with their tests, and runs these.
-func (p *program) test(ctx context.Context) ([]TestResult, error) {
-	s, err := p.suite(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return s.runAll(ctx)
-}
-
 // Try compiles m, runs its tests, in the order of file and line, and asks the checks, as an activation does. A refusal is why an activation would not
 // take m; an error means that this could not be found out. Tests have the capabilities of a decision, and an error of a builtin fails a test as it
 // fails a decision. What m adds to is compiled with it, but not tried: it is tried by itself.
@@ -299,12 +290,16 @@ func (p *program) try(ctx context.Context, m Modules) (*snapshot, error) {
 	return p.accept(ctx, m, results)
 }
 
-// ownTests runs the tests of m. Only modules that add to a base may do without.
+// ownTests compiles the modules with their tests, and runs those of m. Only modules that add to a base may do without.
 func (p *program) ownTests(ctx context.Context, m Modules) ([]TestResult, error) {
 	if m.mayBeUntested() {
 		return nil, nil
 	}
-	return p.test(ctx)
+	s, err := p.suite(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return s.runAll(ctx)
 }
 
 // accept returns what decides by m, whose tests had these results, if they passed and the checks hold.

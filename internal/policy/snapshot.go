@@ -57,10 +57,11 @@ func (p *program) snapshot(ctx context.Context, revision string, data document) 
 	if s.decision, err = p.prepare(ctx, p.options.Entrypoint, data); err != nil {
 		return nil, err
 	}
-	ref, err := adviceRef(p.options.Entrypoint)
+	ref, err := entrypointRef(p.options.Entrypoint)
 	if err != nil {
 		return nil, err
 	}
+	ref = ref[:len(ref)-1].Append(ast.StringTerm(adviceName))
 	if len(p.compiler.GetRulesExact(ref)) > 0 {
 		advice, err := p.prepare(ctx, ref.String(), data)
 		if err != nil {

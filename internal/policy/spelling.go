@@ -86,9 +86,7 @@ func (a *additions) checkInput(compiler *ast.Compiler) []Problem {
 		parts := partsOf(compiler.Modules[name], &input)
 		walkRefs(compiler.Modules[name], func(ref ast.Ref, at *ast.Location) {
 			if _, fault := parts.follow(ref); fault != nil {
-				p := place{name, at}.problem(fault.text(ref, compiler.RewrittenVars))
-				p.Code = CodeName
-				out = append(out, p)
+				out = append(out, place{name, at}.problem(CodeName, fault.text(ref, compiler.RewrittenVars)))
 			}
 		})
 	}

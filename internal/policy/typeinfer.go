@@ -155,18 +155,12 @@ func (in *inference) expr(s *scope, e *ast.Expr) {
 // closuresAndRefs visits what an expression holds: comprehensions have bodies of their own, references give their variables types.
 func (in *inference) closuresAndRefs(s *scope, e *ast.Expr) {
 	visit := ast.NewGenericVisitor(func(x any) bool {
-		switch x := x.(type) {
-		case *ast.ArrayComprehension:
-			in.of(s, x)
+		if v, ok := x.(ast.Value); ok && ast.IsComprehension(v) {
+			in.of(s, v)
 			return true
-		case *ast.SetComprehension:
-			in.of(s, x)
-			return true
-		case *ast.ObjectComprehension:
-			in.of(s, x)
-			return true
-		case ast.Ref:
-			in.spend(in.ref(s, x), nil)
+		}
+		if ref, ok := x.(ast.Ref); ok {
+			in.spend(in.ref(s, ref), nil)
 		}
 		return false
 	})

@@ -10,6 +10,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/pipeguard/pipeguard/internal/logkeys"
+	"github.com/pipeguard/pipeguard/internal/periodic"
 )
 
 // Watch activates the policies of a directory, at once and whenever they change, until ctx is done. bind adds
@@ -105,9 +106,6 @@ func (e *Engine) forward(notify *fsnotify.Watcher, dir string, changed chan<- st
 			}
 			e.options.Log.Warn("watching policies", zap.String(logkeys.Directory, dir), zap.Error(err))
 		}
-		select {
-		case changed <- struct{}{}:
-		default:
-		}
+		periodic.Signal(changed)
 	}
 }

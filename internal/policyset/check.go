@@ -333,7 +333,7 @@ func nearestPipe(name string, groups []access.Group) string {
 			continue
 		}
 		for _, pipe := range g.Pipes() {
-			names = append(names, strings.TrimPrefix(pipe, access.PipePrefix))
+			names = append(names, strings.TrimPrefix(pipe.Name(), access.PipePrefix))
 		}
 	}
 	return policy.Nearest(name, names)

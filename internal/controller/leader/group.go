@@ -115,7 +115,7 @@ func (g *Group) term(ctx context.Context) error {
 	}
 	withdraw()
 	<-ended
-	if lock.wasWritten() {
+	if lock.written.Load() {
 		release(ctx, g.options.Lock, g.options.Log)
 	}
 	return result

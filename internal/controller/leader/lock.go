@@ -3,6 +3,7 @@ package leader
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
@@ -17,8 +18,9 @@ import (
 type watchedLock struct {
 	resourcelock.Interface
 
+	written atomic.Bool // a renewal was sent, whatever came of it
+
 	mu      sync.Mutex // guards the rest
-	written bool       // a renewal was sent, whatever came of it
 	renewed time.Time  // RenewTime of the last record that was stored
 	timer   *time.Timer
 }
@@ -34,9 +36,7 @@ func (l *watchedLock) Update(ctx context.Context, r resourcelock.LeaderElectionR
 }
 
 func (l *watchedLock) renew(r resourcelock.LeaderElectionRecord, write func() error) error {
-	l.mu.Lock()
-	l.written = true
-	l.mu.Unlock()
+	l.written.Store(true)
 	if err := write(); err != nil {
 		return err
 	}
@@ -47,12 +47,6 @@ func (l *watchedLock) renew(r resourcelock.LeaderElectionRecord, write func() er
 		l.timer.Reset(time.Until(l.renewed.Add(RenewDeadline)))
 	}
 	return nil
-}
-
-func (l *watchedLock) wasWritten() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.written
 }
 
 // watch calls expired once, when the last renewal is RenewDeadline old. The function that it returns ends the

@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
@@ -62,8 +62,7 @@ type Publisher struct {
 	// said is what was last logged of the nodes of each pool that cannot read its bundle.
 	said map[string]string // of Start's goroutine
 
-	mu      sync.Mutex // guards results
-	results []Result
+	results atomic.Pointer[[]Result]
 }
 
 // New returns a Publisher, or every fault of the options.
@@ -114,7 +113,7 @@ func (p *Publisher) Changed() { periodic.Signal(p.changed) }
 
 // Start publishes at once, after each change, and as often as lives must be renewed, until ctx is done. It can be called again after that.
 func (p *Publisher) Start(ctx context.Context) error {
-	defer p.set(nil) // in a later term, these are not the results of the bundles that are published then
+	defer p.results.Store(nil) // in a later term, these are not the results of the bundles that are published then
 	tick := time.NewTicker(look)
 	defer tick.Stop()
 	for {
@@ -133,15 +132,10 @@ func (p *Publisher) Start(ctx context.Context) error {
 
 // Results returns the results of all pools at the last attempt.
 func (p *Publisher) Results() []Result {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return slices.Clone(p.results)
-}
-
-func (p *Publisher) set(results []Result) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.results = results
+	if results := p.results.Load(); results != nil {
+		return slices.Clone(*results)
+	}
+	return nil
 }
 
 func (p *Publisher) publish(ctx context.Context) {
@@ -172,7 +166,7 @@ func (p *Publisher) publish(ctx context.Context) {
 		}
 		results = append(results, r)
 	}
-	p.set(results)
+	p.results.Store(&results)
 	p.o.Tell(slices.Clone(results))
 }
 
@@ -194,27 +188,26 @@ func (p *Publisher) readers(ctx context.Context, r Result, content bundle.Bundle
 // pool brings one pool up to date.
 func (p *Publisher) pool(ctx context.Context, key *bundle.Key, pool string, content bundle.Bundle) Result {
 	content.Audience, content.MinimumRevision = pool, p.o.MinimumRevision
-	var last error
+	var r Result
 	for range tries {
-		r, err := p.once(ctx, key, pool, content)
-		if !errors.Is(err, configmaps.ErrChanged) {
+		if r = p.once(ctx, key, pool, content); !errors.Is(r.Err, configmaps.ErrChanged) {
 			return r
 		}
-		last = err
 	}
-	return Result{Pool: pool, Reason: ReasonConflict, Err: last}
+	r.Reason = ReasonConflict
+	return r
 }
 
-func (p *Publisher) once(ctx context.Context, key *bundle.Key, pool string, content bundle.Bundle) (Result, error) {
+func (p *Publisher) once(ctx context.Context, key *bundle.Key, pool string, content bundle.Bundle) Result {
 	stored, err := p.o.Store.Get(ctx, pool)
 	if err != nil {
-		return Result{Pool: pool, Reason: ReasonStore, Err: fmt.Errorf("read the bundle of pool %s: %w", pool, err)}, err
+		return Result{Pool: pool, Reason: ReasonStore, Err: fmt.Errorf("read the bundle of pool %s: %w", pool, err)}
 	}
 	now := p.o.Now().UTC().Truncate(time.Second)
 	before, ours := previous(stored.Raw, key, pool, now)
 	if ours && before.Revision >= p.newest[pool] && bundle.SameContent(before, content) && p.isFresh(before, now) {
 		p.newest[pool] = before.Revision
-		return Result{Pool: pool, Revision: before.Revision, PolicyRevision: before.PolicyRevision, ExpiresAt: before.ExpiresAt, Reason: ReasonPublished}, nil
+		return Result{Pool: pool, Revision: before.Revision, PolicyRevision: before.PolicyRevision, ExpiresAt: before.ExpiresAt, Reason: ReasonPublished}
 	}
 	content.IssuedAt, content.ExpiresAt = now, now.Add(p.o.Life)
 	// Seconds since 1970, so that a ConfigMap that was deleted does not make revisions begin anew, which nodes would refuse.
@@ -225,13 +218,13 @@ func (p *Publisher) once(ctx context.Context, key *bundle.Key, pool string, cont
 	}
 	raw, err := bundle.Build(content, key)
 	if err != nil {
-		return failed(pool, err), err
+		return failed(pool, err)
 	}
 	if err := p.o.Store.Put(ctx, pool, Stored{Raw: raw, Revision: content.Revision, Version: stored.Version}); err != nil {
-		return Result{Pool: pool, Reason: ReasonStore, Err: fmt.Errorf("write the bundle of pool %s: %w", pool, err)}, err
+		return Result{Pool: pool, Reason: ReasonStore, Err: fmt.Errorf("write the bundle of pool %s: %w", pool, err)}
 	}
 	p.newest[pool] = content.Revision
-	return Result{Pool: pool, Revision: content.Revision, PolicyRevision: content.PolicyRevision, ExpiresAt: content.ExpiresAt, Written: true, Reason: ReasonPublished}, nil
+	return Result{Pool: pool, Revision: content.Revision, PolicyRevision: content.PolicyRevision, ExpiresAt: content.ExpiresAt, Written: true, Reason: ReasonPublished}
 }
 
 // isFresh reports whether a bundle has the life that the options ask for, with more than half of it left.

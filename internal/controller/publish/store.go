@@ -22,7 +22,7 @@ type Store interface {
 // Stored is what is kept for a pool.
 type Stored struct {
 	Raw []byte
-	// Revision is the bundle's, for people to see. It is not believed.
+	// Revision is the bundle's, for people who look at the store. It is written and not read.
 	Revision uint64
 	// Version is the resourceVersion.
 	Version string
@@ -59,11 +59,7 @@ func (c *ConfigMaps) Get(ctx context.Context, pool string) (Stored, error) {
 	if err != nil || o == nil {
 		return Stored{}, err
 	}
-	revision, err := strconv.ParseUint(o.Annotations[annotationRevision], 10, 64)
-	if err != nil {
-		revision = 0 // for people only
-	}
-	return Stored{Raw: o.BinaryData[File], Revision: revision, Version: o.ResourceVersion}, nil
+	return Stored{Raw: o.BinaryData[File], Version: o.ResourceVersion}, nil
 }
 
 // Put implements Store.

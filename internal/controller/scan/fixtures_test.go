@@ -12,6 +12,9 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/pipeguard/pipeguard/internal/admission"
+	"github.com/pipeguard/pipeguard/internal/policy"
 )
 
 // clock is what the scanners of tests think the time is at first.
@@ -54,10 +57,8 @@ func (p *marker) Judge(ctx context.Context, raw []byte) (Judged, error) {
 		case "fail":
 			j.Failure = "it cannot be read"
 		default:
-			f := Finding{
-				Effect: words[0], Code: words[1], Known: words[1] != "PG042", Severity: "high",
-				Field: fmt.Sprintf("spec.field[%d]", i), Text: "a text",
-			}
+			f := finding(words[1], words[0], fmt.Sprintf("spec.field[%d]", i))
+			f.Known, f.Severity, f.Text = words[1] != "PG042", "high", "a text"
 			if words[2] != "" {
 				f.Policies = strings.Split(words[2], "-")
 			}
@@ -65,6 +66,11 @@ func (p *marker) Judge(ctx context.Context, raw []byte) (Judged, error) {
 		}
 	}
 	return j, nil
+}
+
+// finding is one about a field, of a code that no policy describes.
+func finding(code, effect, field string, policies ...string) Finding {
+	return Finding{Detail: admission.Detail{Finding: policy.Finding{Code: code, Effect: policy.Effect(effect), Field: field}, Policies: policies}}
 }
 
 // newScanner is one that no goroutine runs: tests make its passes.

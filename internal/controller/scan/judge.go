@@ -28,22 +28,11 @@ type Judged struct {
 
 // Finding is one thing that the policies have to say about an object.
 type Finding struct {
-	// Code of the rule: PG001.
-	Code string
+	admission.Detail
 	// Known is true if the policies describe the code. Others may be computed, and are counted together.
 	Known bool
-	// Effect is deny, warn or audit. Anything else counts as deny.
-	Effect string
 	// Severity is what the rule's METADATA says.
 	Severity string
-	// Field is the path of what the finding is about.
-	Field string
-	// Text is for people.
-	Text string
-	// Policies are the PipePolicies that govern what the finding is about.
-	Policies []string
-	// OtherModes are those whose subject the container would be in its other mode.
-	OtherModes []admission.OtherMode
 }
 
 // Effects in reports, from the one to look at first.

@@ -59,8 +59,11 @@ func (l *lister) list(ctx context.Context, path, accept string, c collector) err
 	for attempt := 0; ; attempt++ {
 		c.restart()
 		err := l.pages(ctx, path, accept, c)
-		if !isExpired(err) || attempt == restarts {
-			return wrapped(path, err)
+		switch {
+		case err == nil:
+			return nil
+		case !isExpired(err) || attempt == restarts:
+			return fmt.Errorf("list %s: %w", path, err)
 		}
 		l.failed(path, err)
 	}
@@ -130,11 +133,4 @@ func isPassing(err error) bool {
 		return code >= 500 || apierrors.IsTooManyRequests(err) || apierrors.IsTimeout(err)
 	}
 	return true
-}
-
-func wrapped(path string, err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("list %s: %w", path, err)
 }

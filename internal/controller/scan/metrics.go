@@ -63,10 +63,6 @@ func (m *metrics) register(reg prometheus.Registerer) (undo func(), err error) {
 	return undo, nil
 }
 
-func (m *metrics) failed() { m.errors.Inc() }
-
-func (m *metrics) lasted(d time.Duration) { m.duration.Observe(d.Seconds()) }
-
 // completed publishes what a pass found. Labels that it has no value for go; the others change in place, so that no
 // reading falls into a gap.
 func (m *metrics) completed(s *totals, at time.Time) {

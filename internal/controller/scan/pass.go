@@ -47,7 +47,7 @@ func (s *Scanner) pass(ctx context.Context, revision string) (isComplete bool, e
 	if isComplete = p.failures == 0; isComplete {
 		s.metrics.completed(total, s.options.Now())
 	}
-	s.metrics.lasted(duration)
+	s.metrics.duration.Observe(duration.Seconds())
 	line := s.options.Log.Info
 	if !isComplete {
 		line = s.options.Log.Warn
@@ -98,7 +98,7 @@ func (p *pass) fail(k kind, err error) {
 		p.holdsCluster = true
 	}
 	p.failures++
-	p.metrics.failed()
+	p.metrics.errors.Inc()
 	p.options.Log.Warn("scan is incomplete; reports stay as they were", zap.String(logkeys.Kind, k.gvk.Kind), zap.Error(err))
 }
 

@@ -60,7 +60,7 @@ func (p *pass) publish(ctx context.Context) error {
 			if !errors.Is(err, errForeign) {
 				p.failures++
 			}
-			p.metrics.failed()
+			p.metrics.errors.Inc()
 			p.options.Log.Warn("a report stays as it was", zap.String(logkeys.Namespace, name), zap.Error(err))
 		}
 	}

@@ -38,10 +38,7 @@ func judgedFrom(res *admission.Result, rule func(code string) (policy.Rule, bool
 	refuses := false
 	for _, d := range res.Details {
 		known, ok := rule(d.Finding.Code)
-		f := Finding{
-			Code: d.Finding.Code, Known: ok, Effect: string(d.Finding.Effect), Severity: known.Severity,
-			Field: d.Finding.Field, Text: d.Text, Policies: d.Policies, OtherModes: d.OtherModes,
-		}
+		f := Finding{d, ok, known.Severity}
 		refuses = refuses || effectOf(f) == effectDeny
 		j.Findings = append(j.Findings, f)
 	}

@@ -60,20 +60,21 @@ func TestReviewsAskTheWebhooksPolicies(t *testing.T) {
 		t.Fatal(err)
 	}
 	judge := Reviews(reviewer, engine)
+	critical := func(code, field string, policies ...string) Finding {
+		f := finding(code, "deny", field, policies...)
+		f.Known, f.Severity = true, "critical"
+		return f
+	}
 	active, _ := engine.Active()
 	for _, c := range []struct {
 		name, raw string
 		want      []Finding // without texts
 	}{
 		{"a pod without pipes", hostPathPod(`/var/log`), nil},
-		{"a guarded pipe", hostPathPod(`\\.\pipe\csi-proxy-disk-v1`), []Finding{{
-			Code: "PG001", Known: true, Effect: "deny", Severity: "critical", Field: "spec.containers[0].volumeMounts[0]",
-		}}},
-		{"a pipe that a PipePolicy governs", hostPathPod(`\\.\pipe\vendor-disks`), []Finding{{
-			Code: "PG010", Known: true, Effect: "deny", Severity: "critical", Field: "spec.containers[0].volumeMounts[0]", Policies: []string{"disks"},
-		}}},
+		{"a guarded pipe", hostPathPod(`\\.\pipe\csi-proxy-disk-v1`), []Finding{critical("PG001", "spec.containers[0].volumeMounts[0]")}},
+		{"a pipe that a PipePolicy governs", hostPathPod(`\\.\pipe\vendor-disks`), []Finding{critical("PG010", "spec.containers[0].volumeMounts[0]", "disks")}},
 		{"a PersistentVolume that a subPath leads to a pipe", `{"kind":"PersistentVolume","apiVersion":"v1","metadata":{"name":"v"},"spec":{"hostPath":{"path":"\\"}}}`, []Finding{
-			{Code: "PG003", Known: true, Effect: "deny", Severity: "critical", Field: "spec.hostPath.path"},
+			critical("PG003", "spec.hostPath.path"),
 		}},
 	} {
 		j, err := judge(t.Context(), []byte(c.raw))

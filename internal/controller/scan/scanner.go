@@ -69,7 +69,7 @@ func New(o Options) (*Scanner, error) {
 	s.lists = &lister{
 		client: client, pageSize: o.pageSize, retryAfter: o.RetryAfter,
 		failed: func(path string, err error) {
-			s.metrics.failed()
+			s.metrics.errors.Inc()
 			o.Log.Info("a list of the scan is tried again", zap.String(logkeys.Path, path), zap.Error(err))
 		},
 	}

@@ -3,13 +3,19 @@ package scan
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/pipeguard/pipeguard/api/v1alpha1"
 	"github.com/pipeguard/pipeguard/internal/admission"
+)
+
+// Bounds, in bytes, of texts in a report: a message is read by a person, and a thousand of them must fit into one object.
+const (
+	maxMessage = 1024
+	maxField   = 512
+	maxShort   = 320 // a kind and a name, of 253 characters at most, and what is between them
 )
 
 // maxPerObject bounds the results of one object. An object of one megabyte can have a hundred thousand findings, and
@@ -53,7 +59,8 @@ func newVerdict(k kind, h *head, j *Judged) *verdict {
 	if len(j.Findings) == 0 {
 		return v
 	}
-	for _, f := range j.Findings {
+	var left counts
+	for i, f := range slices.SortedStableFunc(slices.Values(j.Findings), compareFindings) {
 		key := series{effectOf(f), ruleOf(f), f.Known}
 		v.counts.addOne(key)
 		v.count(key.effect)
@@ -63,25 +70,19 @@ func newVerdict(k kind, h *head, j *Judged) *verdict {
 				v.addModes(f.OtherModes)
 			}
 		}
-	}
-	slices.Sort(v.violated)
-	v.violated = slices.Compact(v.violated)
-
-	sorted := slices.SortedStableFunc(slices.Values(j.Findings), compareFindings)
-	listed := sorted[:min(len(sorted), maxPerObject)]
-	left := maps.Clone(v.counts)
-	for _, f := range listed {
-		key := series{effectOf(f), ruleOf(f), f.Known}
+		if i >= maxPerObject {
+			left.addOne(key)
+			continue
+		}
 		r := result(key.code, key.effect)
 		r.Severity = admission.Plain(f.Severity, maxShort)
-		r.Field = admission.Plain(f.Field, maxField)
+		r.Field = admission.Plain(f.Finding.Field, maxField)
 		r.Message = admission.Plain(f.Text, maxMessage)
 		r.Policies = slices.Clone(f.Policies)
 		v.results = append(v.results, r)
-		if left[key]--; left[key] == 0 {
-			delete(left, key)
-		}
 	}
+	slices.Sort(v.violated)
+	v.violated = slices.Compact(v.violated)
 	for _, key := range left.sorted() {
 		r := result(key.code, key.effect)
 		r.Message = notListed(left[key], "in this object")
@@ -116,19 +117,19 @@ func notListed(n int32, where string) string {
 
 // effectOf is the effect of a finding. An unknown one refuses, as in admission.
 func effectOf(f Finding) string {
-	switch f.Effect {
+	switch effect := string(f.Finding.Effect); effect {
 	case effectWarn, effectAudit:
-		return f.Effect
+		return effect
 	}
 	return effectDeny
 }
 
 // ruleOf is the code of a finding, made safe: a policy may compute it.
 func ruleOf(f Finding) string {
-	if f.Code == "" {
+	if f.Finding.Code == "" {
 		return "(no code)"
 	}
-	return admission.Plain(f.Code, maxShort)
+	return admission.Plain(f.Finding.Code, maxShort)
 }
 
 // rank orders effects from the one to look at first.
@@ -139,8 +140,8 @@ func rank(effect string) int {
 func compareFindings(a, b Finding) int {
 	return cmp.Or(
 		cmp.Compare(rank(effectOf(a)), rank(effectOf(b))),
-		cmp.Compare(a.Code, b.Code),
-		cmp.Compare(a.Field, b.Field),
+		cmp.Compare(a.Finding.Code, b.Finding.Code),
+		cmp.Compare(a.Finding.Field, b.Finding.Field),
 		cmp.Compare(a.Text, b.Text),
 	)
 }

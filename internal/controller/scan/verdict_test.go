@@ -19,7 +19,7 @@ func podVerdict(findings ...Finding) *verdict {
 
 func TestUnknownEffectRefuses(t *testing.T) {
 	for _, effect := range []string{"", "Deny", "DENY", "allow", "Warn", "warn ", "error", "none"} {
-		v := podVerdict(Finding{Code: "PG001", Effect: effect, Policies: []string{"disks"}})
+		v := podVerdict(finding("PG001", effect, "", "disks"))
 		if v.summary.Deny != 1 || v.results[0].Effect != "deny" || len(v.violated) != 1 {
 			t.Errorf("effect %q: %+v", effect, v)
 		}
@@ -28,10 +28,10 @@ func TestUnknownEffectRefuses(t *testing.T) {
 
 func TestObjectCountsOnceForEachPolicyThatRefusesIt(t *testing.T) {
 	v := podVerdict(
-		Finding{Code: "PG010", Effect: "deny", Policies: []string{"b", "a"}},
-		Finding{Code: "PG010", Effect: "deny", Policies: []string{"a"}},
-		Finding{Code: "PG009", Effect: "warn", Policies: []string{"warned"}},
-		Finding{Code: "PG008", Effect: "audit", Policies: []string{"recorded"}},
+		finding("PG010", "deny", "", "b", "a"),
+		finding("PG010", "deny", "", "a"),
+		finding("PG009", "warn", "", "warned"),
+		finding("PG008", "audit", "", "recorded"),
 	)
 	if d := cmp.Diff([]string{"a", "b"}, v.violated); d != "" {
 		t.Errorf("denied (-want +got):\n%s", d)
@@ -41,7 +41,8 @@ func TestObjectCountsOnceForEachPolicyThatRefusesIt(t *testing.T) {
 func TestTextsOfAResultAreInertAndBounded(t *testing.T) {
 	evil := "\x1b[2J\u202e" + strings.Repeat("x", 5000)
 	h := &head{name: "p", namespace: "n", uid: "u", version: "1", controller: evil}
-	f := Finding{Code: evil, Effect: "deny", Severity: evil, Field: evil, Text: evil}
+	f := finding(evil, "deny", evil)
+	f.Severity, f.Text = evil, evil
 	for _, j := range []Judged{{Findings: []Finding{f}}, {Failure: evil}} {
 		r := newVerdict(judgedKinds()[0], h, &j).results[0]
 		for name, text := range map[string]string{
@@ -60,7 +61,7 @@ func TestTextsOfAResultAreInertAndBounded(t *testing.T) {
 func TestOnlyPodsAreStaticPods(t *testing.T) {
 	h := &head{name: "p", namespace: "n", uid: "u", version: "1", isMirror: true}
 	for _, k := range judgedKinds() {
-		v := newVerdict(k, h, &Judged{Findings: []Finding{{Code: "PG001", Effect: "deny"}}})
+		v := newVerdict(k, h, &Judged{Findings: []Finding{finding("PG001", "deny", "")}})
 		if got, want := v.results[0].StaticPod, k.gvk.Kind == "Pod"; got != want {
 			t.Errorf("%s: staticPod = %v", k.gvk.Kind, got)
 		}
@@ -70,10 +71,10 @@ func TestOnlyPodsAreStaticPods(t *testing.T) {
 func TestObjectWithTooManyFindingsSaysHowManyAreNotListed(t *testing.T) {
 	var findings []Finding
 	for n := range 300 {
-		findings = append(findings, Finding{Code: "PG004", Effect: "warn", Field: fmt.Sprintf("w%03d", n)})
+		findings = append(findings, finding("PG004", "warn", fmt.Sprintf("w%03d", n)))
 	}
 	for n := range 90 {
-		findings = append(findings, Finding{Code: "PG001", Effect: "deny", Field: fmt.Sprintf("d%03d", n)})
+		findings = append(findings, finding("PG001", "deny", fmt.Sprintf("d%03d", n)))
 	}
 	v := podVerdict(findings...)
 	if d := cmp.Diff(v1alpha1.ReportSummary{Judged: 1, Deny: 90, Warn: 300}, v.summary); d != "" {
@@ -97,7 +98,7 @@ func TestSlotWithTooManyFindingsSaysHowManyAreNotListed(t *testing.T) {
 	k := judgedKinds()[0]
 	s := &namespaceFindings{}
 	for range maxListed + 10 {
-		s.take(podVerdict(Finding{Code: "PG001", Effect: "deny"}))
+		s.take(podVerdict(finding("PG001", "deny", "")))
 	}
 	all := s.all(k, "n")
 	if len(all) != maxListed+1 || s.summary.Deny != maxListed+10 {
@@ -121,12 +122,9 @@ func TestNoFindingIsDropped(t *testing.T) {
 	for range 200 {
 		var findings []Finding
 		for range r.IntN(400) {
-			findings = append(findings, Finding{
-				Code:   []string{"PG001", "PG004", "", "custom\x1b"}[r.IntN(4)],
-				Effect: []string{"deny", "warn", "audit", "?"}[r.IntN(4)],
-				Known:  r.IntN(2) == 0,
-				Field:  fmt.Sprint(r.IntN(5)),
-			})
+			f := finding([]string{"PG001", "PG004", "", "custom\x1b"}[r.IntN(4)], []string{"deny", "warn", "audit", "?"}[r.IntN(4)], fmt.Sprint(r.IntN(5)))
+			f.Known = r.IntN(2) == 0
+			findings = append(findings, f)
 		}
 		v := podVerdict(findings...)
 		total := int32(0)
@@ -153,7 +151,9 @@ func findingsOf(v *verdict) int32 { return findings(v.summary) }
 func TestAPodCountsOnceForEachSubjectInItsOtherMode(t *testing.T) {
 	a, b := admission.OtherMode{Policy: "disks", Subject: "a", HostProcess: true}, admission.OtherMode{Policy: "agents", Subject: "b"}
 	of := func(effect string, modes ...admission.OtherMode) Finding {
-		return Finding{Code: "PG005", Effect: effect, OtherModes: modes}
+		f := finding("PG005", effect, "")
+		f.OtherModes = modes
+		return f
 	}
 	high := of("audit", a)
 	high.Severity = "high"

@@ -116,9 +116,3 @@ func (a *attempt) Swap(ctx context.Context, origin, version string, checkpoint [
 	}
 	return a.fail(a.h.o.Memory.Write(ctx, origin, next))
 }
-
-// refused is evidence.WitnessOptions.OnRefused.
-func (a *attempt) refused(r evidence.Refused) { a.refusal = &r }
-
-// repeated is evidence.WitnessOptions.OnRepeated.
-func (a *attempt) repeated() { a.isOld = true }

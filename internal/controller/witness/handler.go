@@ -128,7 +128,8 @@ func (h *Handler) answer(ctx context.Context, w http.ResponseWriter, r *http.Req
 		return
 	}
 	one, err := evidence.NewWitness(evidence.WitnessOptions{
-		Key: key, Keys: a.keys, Store: a, Now: h.o.Now, OnRefused: a.refused, OnRepeated: a.repeated,
+		Key: key, Keys: a.keys, Store: a, Now: h.o.Now,
+		OnRefused: func(r evidence.Refused) { a.refusal = &r }, OnRepeated: func() { a.isOld = true },
 	})
 	if err != nil {
 		a.err = err

@@ -14,11 +14,11 @@ type Group struct {
 // PipePrefix is what the names of CSI Proxy's pipes begin with.
 const PipePrefix = "csi-proxy-"
 
-// Pipes returns the names of the group's pipes.
-func (g Group) Pipes() []string {
-	out := make([]string, len(g.Versions))
+// Pipes returns the group's pipes.
+func (g Group) Pipes() []Pipe {
+	out := make([]Pipe, len(g.Versions))
 	for i, v := range g.Versions {
-		out[i] = PipePrefix + g.Name + "-" + v
+		out[i] = Pipe{g.Name, v}
 	}
 	return out
 }
@@ -50,9 +50,7 @@ func Groups() []Group { return slices.Clone(groups) }
 // GuardsCSIProxy says whether patterns of pipes, in lower case, guard any pipe of CSI Proxy.
 func GuardsCSIProxy(patterns ...string) bool {
 	p := Policy{Pipes: patterns}
-	return slices.ContainsFunc(groups, func(g Group) bool {
-		return slices.ContainsFunc(g.Versions, func(version string) bool { return p.Guards(Pipe{Group: g.Name, Version: version}) })
-	})
+	return slices.ContainsFunc(groups, func(g Group) bool { return slices.ContainsFunc(g.Pipes(), p.Guards) })
 }
 
 // Methods returns the operations of the node API by their newest names: what a policy can name. A proxy that is older has fewer.

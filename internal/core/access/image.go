@@ -50,15 +50,7 @@ func cutTag(name string) (repository, tag string, hasTag bool) {
 
 func isDigest(s string) bool {
 	hex, ok := strings.CutPrefix(s, "sha256:")
-	if !ok || len(s) != digestSize {
-		return false
-	}
-	for i := range len(hex) {
-		if c := hex[i]; (c < '0' || c > '9') && (c < 'a' || c > 'f') {
-			return false
-		}
-	}
-	return true
+	return ok && len(s) == digestSize && strings.Trim(hex, "0123456789abcdef") == ""
 }
 
 func isWord(c byte) bool {

@@ -3,6 +3,7 @@ package access
 import (
 	"slices"
 	"strings"
+	"unicode"
 )
 
 // IsMethod accepts /package.Service/Method and /package.Service/*.
@@ -32,11 +33,7 @@ func isService(s string) bool {
 }
 
 func isWordOnly(s string) bool {
-	return s != "" && !strings.ContainsFunc(s, func(r rune) bool { return !isWordRune(r) })
-}
-
-func isWordRune(r rune) bool {
-	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_'
+	return s != "" && !strings.ContainsFunc(s, func(r rune) bool { return r > unicode.MaxASCII || !isWord(byte(r)) })
 }
 
 // IsOperation accepts names of operations, such as CreateSymlink.

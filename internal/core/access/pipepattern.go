@@ -3,6 +3,8 @@ package access
 import (
 	"fmt"
 	"strings"
+
+	"github.com/pipeguard/pipeguard/internal/core/safepath"
 )
 
 // PipePattern is a parsed GROUP-VERSION; an empty half is "*". With a full name the group is that name, in lower case.
@@ -38,7 +40,7 @@ const longestPipe = 200
 func IsFullName(group string) bool { return strings.HasPrefix(group, FullName) }
 
 func parseFullName(text string) (PipePattern, error) {
-	name := foldPipe(text[len(FullName):])
+	name := safepath.Lower(text[len(FullName):])
 	switch {
 	case !isPipeName(name):
 		return PipePattern{}, fmt.Errorf("pipe %q: want up to %d letters, digits, dots, dashes and underscores after %s, a letter or digit first and no dot last",
@@ -52,29 +54,18 @@ func parseFullName(text string) (PipePattern, error) {
 // isPipeName accepts what needs no second thought, in lower case; the names of pipes could be nearly anything.
 // A dot at the end is nothing to Windows, so there must be none.
 func isPipeName(s string) bool {
-	for _, r := range s {
-		if !isWordRune(r) && r != '-' && r != '.' {
+	for i := range len(s) {
+		if !isWord(s[i]) && s[i] != '-' && s[i] != '.' {
 			return false
 		}
 	}
 	return s != "" && len(s) <= longestPipe && !strings.ContainsRune("-._", rune(s[0])) && s[len(s)-1] != '.'
 }
 
-// foldPipe makes one spelling of a pipe's name, whose case does not count. Letters beyond ASCII stay as they are:
-// some of them fold to ASCII and would be taken for another pipe.
-func foldPipe(name string) string {
-	return strings.Map(func(r rune) rune {
-		if r >= 'A' && r <= 'Z' {
-			return r + 'a' - 'A'
-		}
-		return r
-	}, name)
-}
-
 // Covers says whether the pattern means a pipe. Without a group it leaves out those that MustBeSpelled.
 func (p PipePattern) Covers(group, version string) bool {
 	if IsFullName(group) {
-		return p.Group == foldPipe(group)
+		return p.Group == safepath.Lower(group)
 	}
 	if p.Version != "" && p.Version != version {
 		return false
@@ -97,7 +88,7 @@ func coversAny(pipes []PipePattern, group, version string) bool {
 // patternsOf returns all patterns that cover a pipe: the first n of four.
 func patternsOf(group, version string) (patterns [4]PipePattern, n int) {
 	if IsFullName(group) {
-		return [4]PipePattern{{foldPipe(group), ""}}, 1
+		return [4]PipePattern{{safepath.Lower(group), ""}}, 1
 	}
 	patterns = [4]PipePattern{{group, version}, {group, ""}, {"", version}, {"", ""}}
 	if MustBeSpelled(group) {

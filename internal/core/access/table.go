@@ -73,15 +73,11 @@ func NewTable(d Document, served []API, now time.Time) *Table {
 func (s *Subject) rule(policy string, open, spelled []PipePattern) Rule {
 	r := Rule{
 		Name: policy + "/" + s.Name, Pipes: open, Spelled: spelled, Callers: []Pattern{s.Pattern()}, All: len(s.Methods) == 0, OthersFree: true,
-		Permits: s.Permits, Services: s.Services, Limits: s.Limits,
+		Operations: slices.DeleteFunc(slices.Clone(s.Methods), func(m string) bool { return !IsOperation(m) }),
+		Permits:    s.Permits, Services: s.Services, Limits: s.Limits,
 	}
 	if s.NamesOperations() {
 		r.Pipes = slices.DeleteFunc(slices.Clone(open), func(p PipePattern) bool { return IsFullName(p.Group) })
-	}
-	for _, m := range s.Methods {
-		if IsOperation(m) {
-			r.Operations = append(r.Operations, m)
-		}
 	}
 	for _, text := range s.PathPrefixes {
 		path, _ := ParseDirectory(text) // what is none holds nothing

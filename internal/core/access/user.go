@@ -41,13 +41,5 @@ func checkUser(user string) error {
 
 // isNumber accepts the one decimal spelling that systems print: no sign, no leading zero.
 func isNumber(s string) bool {
-	if s == "" || len(s) > 15 || len(s) > 1 && s[0] == '0' {
-		return false
-	}
-	for _, r := range s {
-		if r < '0' || r > '9' {
-			return false
-		}
-	}
-	return true
+	return s != "" && len(s) <= 15 && (s == "0" || s[0] != '0') && strings.Trim(s, "0123456789") == ""
 }

@@ -44,7 +44,7 @@ type Roles interface {
 
 // RequestPolicy may refuse what is allowed.
 type RequestPolicy interface {
-	// EvaluatePolicy returns nil if it has nothing against the call.
+	// EvaluatePolicy returns nil if it does not refuse the call.
 	EvaluatePolicy(ctx context.Context) *Refusal
 }
 
@@ -53,11 +53,11 @@ type Refusal struct {
 	Reason string
 	// MayChange says that the same call may be allowed later.
 	MayChange bool
-	// IsGone says that the caller has ended. No mode lets its calls pass.
+	// IsGone says that the caller's process has ended. Its calls pass in no mode.
 	IsGone bool
 }
 
-// Recorder has the records of the call.
+// Recorder writes the records of the call.
 type Recorder interface {
 	// Open begins them.
 	Open()
@@ -75,8 +75,8 @@ type Recorder interface {
 	RecordPanic(v any) error
 }
 
-// Pass lets act run if the caller proves who it is, the access list or the roles allow the call, the judge has nothing against it, nothing else acts on the same
-// objects, all of that still holds after the wait, the caller is still there, and the intent is durable. Whatever happens has one end in the records.
+// Pass runs act if the caller is authenticated, the access list or the roles allow the call, the request policy does not refuse it, nothing else acts on the same
+// objects, all of that still holds after the wait, the caller's process is alive, and the intent is durable. However the call ends, its records have one end.
 func Pass(ctx context.Context, s Session, l Recorder, act func(ctx context.Context) error) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -111,7 +111,7 @@ func pass(ctx context.Context, s Session, l Recorder, act func(ctx context.Conte
 	return act(inner)
 }
 
-// admit asks who calls, and then whether that caller may.
+// admit authenticates the caller, and then authorizes its call.
 func admit(ctx context.Context, s Session, l Recorder, isFirst bool) (context.Context, error) {
 	inner, err := s.Authenticate(ctx)
 	if err != nil {
@@ -120,11 +120,11 @@ func admit(ctx context.Context, s Session, l Recorder, isFirst bool) (context.Co
 	return inner, authorize(inner, s, l, isFirst)
 }
 
-// Authorize asks list, roles and judge about a call that was let pass and goes on.
+// Authorize asks the list, the roles and the request policy about a call that was admitted and is still running.
 func Authorize(ctx context.Context, s Session, l Recorder) error { return authorize(ctx, s, l, false) }
 
-// authorize asks the list, the roles about what it does not allow, and the judge about what either does. What the mode of the pipe alone lets pass is refused already,
-// and the judge is not asked about it. A call is charged once, whether or not it is allowed.
+// authorize asks the list, the roles about what the list does not allow, and the request policy about what either allows. A call that passes only because its pipe is in
+// mode LogOnly counts as refused, and the request policy is not asked about it. A call is charged once, whether or not it is allowed.
 func authorize(ctx context.Context, s Session, l Recorder, charges bool) error {
 	rules := s.Rules()
 	d, byRoles := rules.List.Decide(s.Question()), false

@@ -1,5 +1,7 @@
 package pipepath
 
+import "errors"
+
 // Guard knows which pipes are guarded. It does not change after [NewGuard], so that any number of
 // goroutines may use it.
 type Guard struct {
@@ -13,7 +15,10 @@ func DefaultPatterns() []string { return []string{"csi-proxy*"} }
 // NewGuard returns a Guard of pipe names, each exact or a beginning followed by *; case does not matter.
 // The error names every pattern that is neither, and there must be one pattern at least.
 func NewGuard(patterns ...string) (*Guard, error) {
-	parsed, err := parsePatterns(patterns)
+	if len(patterns) == 0 {
+		return nil, errors.New("no pipe patterns: nothing would be guarded")
+	}
+	parsed, err := parseAll(patterns, parsePattern)
 	if err != nil {
 		return nil, err
 	}
@@ -37,12 +42,8 @@ func (g *Guard) Judge(hostPath string) Verdict {
 	if v.Kind != KindPipe {
 		return v
 	}
-	for _, p := range g.patterns {
-		if p.covers(v.Pipe) {
-			v.Match, v.Pattern = true, p.written
-			break
-		}
-	}
+	first, match := coversAny(g.patterns, v.Pipe)
+	v.Match, v.Pattern = match, first.written
 	return v
 }
 

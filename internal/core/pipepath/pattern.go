@@ -57,22 +57,23 @@ func isForeign(r rune) bool {
 	return !isLetter && (r < '0' || r > '9') && !strings.ContainsRune("._{}-", r)
 }
 
-// parsePatterns reports every fault at once.
-func parsePatterns(patterns []string) ([]pattern, error) {
-	if len(patterns) == 0 {
-		return nil, errors.New("no pipe patterns: nothing would be guarded")
-	}
-	var faults []error
-	parsed := make([]pattern, 0, len(patterns))
-	for _, s := range patterns {
-		p, err := parsePattern(s)
-		if err != nil {
-			faults = append(faults, err)
-			continue
-		}
-		parsed = append(parsed, p)
+// parseAll reports every fault at once.
+func parseAll[T any](texts []string, parse func(string) (T, error)) ([]T, error) {
+	parsed, faults := make([]T, len(texts)), make([]error, len(texts))
+	for i, text := range texts {
+		parsed[i], faults[i] = parse(text)
 	}
 	return parsed, errors.Join(faults...)
+}
+
+// coversAny reports whether one of the patterns covers the folded name of a pipe, and which does first.
+func coversAny(patterns []pattern, name string) (first pattern, ok bool) {
+	for _, p := range patterns {
+		if p.covers(name) {
+			return p, true
+		}
+	}
+	return pattern{}, false
 }
 
 // covers reports whether the folded name of a pipe is guarded. An exact pattern covers what is written

@@ -76,28 +76,12 @@ func DefaultHostPaths() []string {
 // NewPowers returns Powers of pipes, written as for [NewGuard], and of directories, absolute with a drive (C:\Windows).
 // The error names every one that is neither. Both lists may be empty: disks and shares are powerful all the same.
 func NewPowers(pipes, paths []string) (*Powers, error) {
-	p := &Powers{}
-	var faults []error
-	for _, s := range pipes {
-		parsed, err := parsePattern(s)
-		if err != nil {
-			faults = append(faults, err)
-			continue
-		}
-		p.pipes = append(p.pipes, parsed)
-	}
-	for _, s := range paths {
-		d, err := ParseDirectory(s)
-		if err != nil {
-			faults = append(faults, err)
-			continue
-		}
-		p.directories = append(p.directories, d)
-	}
-	if err := errors.Join(faults...); err != nil {
+	patterns, faults := parseAll(pipes, parsePattern)
+	directories, more := parseAll(paths, ParseDirectory)
+	if err := errors.Join(faults, more); err != nil {
 		return nil, err
 	}
-	return p, nil
+	return &Powers{pipes: patterns, directories: directories}, nil
 }
 
 // NewHostPaths returns Powers of guarded host paths alone, written as those of [NewPowers]. Above them are the root of their drive, and disks and shares, behind
@@ -150,24 +134,16 @@ func above(power Power) Reach { return Reach{Power: power, Place: PlaceAbove} }
 // pipe looks below \\.\pipe\ProtectedPrefix\<group>\ too: only members of the group may make pipes there, and the shims of
 // containerd do (https://github.com/microsoft/hcsshim, addrFmt in cmd/containerd-shim-runhcs-v1).
 func (p *Powers) pipe(name string) Power {
-	if p.covers(name) {
+	if _, ok := coversAny(p.pipes, name); ok {
 		return PowerPipe
 	}
 	first, rest, _ := strings.Cut(name, `\`)
 	if first != "protectedprefix" {
 		return PowerNone
 	}
-	if _, below, _ := strings.Cut(rest, `\`); below == "" || p.covers(below) {
+	_, below, _ := strings.Cut(rest, `\`)
+	if _, ok := coversAny(p.pipes, below); ok || below == "" {
 		return PowerPipe
 	}
 	return PowerNone
-}
-
-func (p *Powers) covers(pipe string) bool {
-	for _, pattern := range p.pipes {
-		if pattern.covers(pipe) {
-			return true
-		}
-	}
-	return false
 }

@@ -1,6 +1,9 @@
 package pipepath
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // diskWords are parts of the names of devices behind which are disks, volumes or the memory of the machine:
 //
@@ -23,10 +26,8 @@ func (p *Powers) device(canonical string) Reach {
 }
 
 func isDisk(device string) bool {
-	for _, word := range diskWords {
-		if strings.Contains(device, word) {
-			return true
-		}
+	if slices.ContainsFunc(diskWords[:], func(word string) bool { return strings.Contains(device, word) }) {
+		return true
 	}
 	name := strings.TrimPrefix(device, `\\.\`)
 	return len(name) > 1 && name[1] == ':' // c:x, c::$data: no drive by the rules of names, and nothing else either

@@ -1,6 +1,7 @@
 package pipepath
 
 import (
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -16,7 +17,7 @@ func (p *Powers) file(name Name) Reach {
 		return above(PowerDisk) // \\.\C: is the volume below its file system
 	}
 	absolute := rest != "" && isSeparator(rest[0])
-	listed := p.lists(drive)
+	listed := slices.ContainsFunc(p.directories, func(d Directory) bool { return d.drive == drive })
 	if path == "" || !listed && (given || !absolute) {
 		return Reach{}
 	}
@@ -123,15 +124,6 @@ func withoutJunctions(segs []string) []string {
 		segs[0] = "programdata"
 	}
 	return segs
-}
-
-func (p *Powers) lists(drive byte) bool {
-	for _, d := range p.directories {
-		if d.drive == drive {
-			return true
-		}
-	}
-	return false
 }
 
 // find returns the reach of segs on a drive: the nearest of the directories that hold them, or else the first that they hold.

@@ -33,7 +33,7 @@ func upper(r rune) rune {
 
 func fold(s string) string { return strings.Map(upper, s) }
 
-// Lower is the lower case of a name of something else than a file: a server, a share, a service. A letter beyond ASCII never becomes one of
+// Lower is the lower case of a name of something else than a file: a pipe, a server, a share, a service. A letter beyond ASCII never becomes one of
 // ASCII, as the Kelvin sign does in Unicode: no name that a rule has would be that of such a one.
 func Lower(s string) string {
 	return strings.Map(func(r rune) rune {
