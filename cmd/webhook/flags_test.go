@@ -75,10 +75,10 @@ func TestNoFlagIsEmpty(t *testing.T) {
 		t.Errorf("only %d flags have a value: %q", len(names), names)
 	}
 	for _, name := range names {
-		for _, value := range []string{"", " \t"} {
+		for value, want := range map[string]string{"": "it is empty", " \t": "it is empty", " -": "begins or ends with a blank"} {
 			var stderr bytes.Buffer
 			code := execute(t.Context(), []string{configFile(t, "params: p"), "--kubeconfig=/nonexistent/config", "--" + name[1] + "=" + value}, &bytes.Buffer{}, &stderr)
-			if text := stderr.String(); code != exitUsage || !strings.Contains(text, "--"+name[1]) || !strings.Contains(text, "it is empty") {
+			if text := stderr.String(); code != exitUsage || !strings.Contains(text, "--"+name[1]) || !strings.Contains(text, want) {
 				t.Errorf("exit code %d, %s", code, text)
 			}
 		}

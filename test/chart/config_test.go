@@ -87,7 +87,7 @@ func TestHelmRefusesSettingsThatTheWebhookRefuses(t *testing.T) {
 		`{"cluster":{"scanInterval":"0h1m"}}`, `{"certificate":{"certFile":"/a"}}`, `{"certificate":{"keyFile":"/a"}}`, `{"certificate":{"certFile":"/a","keyFile":"/b"}}`,
 		`{"certificate":{"certFile":"/a","keyFile":"/b","dir":"/c"}}`, `{"bundles":{"life":"1h"}}`, `{"bundles":{"modules":"/a"}}`, `{"bundles":{"key":"/a"}}`,
 		`{"bundles":{"key":"/a","life":"599s"}}`, `{"bundles":{"key":"/a","life":"10m"}}`, `{"bundles":{"key":"/a","life":"2160h"}}`, `{"bundles":{"key":"/a","life":"2160h1s"}}`,
-		`{"bundles":{"key":"/a","life":"1h500ms"}}`, `{"bundles":{"key":"/a","pools":["b","b"]}}`, `{"bundles":{"key":"/a","pools":["B"]}}`, `{"bundles":{}}`, `{"audit":{}}`,
+		`{"bundles":{"key":"/a","life":"1h500ms"}}`, `{"bundles":{"key":"/a","pools":["b","b"]}}`, `{"bundles":{"key":"/a","pools":["B"]}}`, `{"bundles":{}}`, `{"audit":{}}`, `{"audit":{"log":" -"}}`, `{"audit":{"log":"/a "}}`, `{"audit":{"log":"/a b"}}`,
 		`{"bundles":{"key":"/a","minimumRevision":1767323045}}`, `{"bundles":{"key":"/a","minimumRevision":-1}}`, `{"bundles":{"key":"/a","minimumRevision":1.5}}`,
 		`{"witness":{"nodeKeys":"/a"}}`, `{"witness":{"key":"/a"}}`, `{"witness":{"key":"/a","nodeKeys":"/b"}}`, `{"witness":{"key":"/a","trustFirstUse":true}}`,
 	} {
