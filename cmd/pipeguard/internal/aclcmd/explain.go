@@ -41,10 +41,10 @@ func (q *question) add(cmd *cobra.Command) {
 	f.StringArrayVar(&q.paths, "path", nil, "a path argument of the call")
 	f.StringArrayVar(&q.shares, "share", nil, "SMB share that the call names")
 	f.StringArrayVar(&q.services, "service", nil, "Windows service that the call names")
-	f.StringVar(&q.pipe, "pipe", "", "pipe that is called")
-	f.StringVar(&q.method, "method", "", "method that is called")
-	f.StringVar(&q.audit, "from-audit", "", "take the request from a record of this log: a directory, a file, or -")
-	f.StringVar(&q.id, "id", "", "id of the request in --from-audit")
+	cli.Text(cmd, &q.pipe, "pipe", "", "pipe that is called")
+	cli.Text(cmd, &q.method, "method", "", "method that is called")
+	cli.Text(cmd, &q.audit, "from-audit", "", "take the request from a record of this log: a directory, a file, or -")
+	cli.Text(cmd, &q.id, "id", "", "id of the request in --from-audit")
 }
 
 // isAsked says whether any of the flags is set.

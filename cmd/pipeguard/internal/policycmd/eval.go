@@ -85,12 +85,12 @@ the log are no records, or records are missing. Standard error says what is wron
 		Args: cli.NoArguments(": the call is named with --from-audit or --input"),
 	}
 	out := cli.AddFormat(cmd)
-	cmd.Flags().StringVar(&o.audit, "from-audit", "", "log of audit records: a directory, a file, or - for standard input")
-	cmd.Flags().StringVar(&o.id, "id", "", "id of the recorded call, as audit show --wide has it")
-	cmd.Flags().StringVar(&o.input, "input", "", "file with an input in JSON, or - for standard input")
-	cmd.Flags().StringVar(&o.policyDir, "policy", "", "directory of policies that add to the built-in request policy")
-	cmd.Flags().StringVar(&o.bundle, "bundle", "", "bundle whose modules are asked, and whose policies say who is named; its signature is not looked at")
-	cmd.Flags().StringVar(&o.config, "config", "", "configuration of a proxy, whose rules say who is named, and whose modules are asked unless --policy is there")
+	cli.Text(cmd, &o.audit, "from-audit", "", "log of audit records: a directory, a file, or - for standard input")
+	cli.Text(cmd, &o.id, "id", "", "id of the recorded call, as audit show --wide has it")
+	cli.Text(cmd, &o.input, "input", "", "file with an input in JSON, or - for standard input")
+	cli.Text(cmd, &o.policyDir, "policy", "", "directory of policies that add to the built-in request policy")
+	cli.Text(cmd, &o.bundle, "bundle", "", "bundle whose modules are asked, and whose policies say who is named; its signature is not looked at")
+	cli.Text(cmd, &o.config, "config", "", "configuration of a proxy, whose rules say who is named, and whose modules are asked unless --policy is there")
 	cmd.Flags().BoolVarP(&isVerbose, "verbose", "v", false, "print the input, too")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return eval(cmd, o, out, isVerbose) }
 	return cmd
