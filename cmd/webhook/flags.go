@@ -93,7 +93,7 @@ func newCommand(serve func(options) error) *cobra.Command {
 		SilenceErrors: true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := o.complete(config, cmd); err != nil {
-				return fmt.Errorf("%w\nRun 'webhook --help' for usage", err)
+				return errors.Join(err, errors.New("run 'webhook --help' for usage"))
 			}
 			return serve(o)
 		},

@@ -120,6 +120,9 @@ func TestTheFileIsCheckedAsAWholeWithLines(t *testing.T) {
 				t.Errorf("%s: nothing is said of %s in:\n%s", name, want, stderr.String())
 			}
 		}
+		if text := stderr.String(); strings.Contains(text, "<U+") || !strings.HasSuffix(text, "\nrun 'webhook --help' for usage\n") {
+			t.Errorf("%s: not a line for each fault:\n%s", name, text)
+		}
 	}
 	for name, text := range map[string]string{"no file": "", "an empty file": "\n", "another kind": "apiVersion: pipeguard.dev/v1alpha1\nkind: ProxyConfig\n"} {
 		file := filepath.Join(t.TempDir(), "webhook.yaml")
