@@ -56,8 +56,8 @@ refused, failed or reached no proxy; 2 if pipe, method or JSON are wrong, in whi
 			return call(cmd, args, o)
 		},
 	}
-	cmd.Flags().StringVar(&o.pipe, "pipe", "", "pipe to call, csi-proxy-filesystem-v1 or filesystem-v1")
-	cmd.Flags().StringVar(&o.socketDir, "socket-dir", "", "directory of the proxy's unix sockets; needed outside Windows, not used there")
+	cli.Text(cmd, &o.pipe, "pipe", "", "pipe to call, csi-proxy-filesystem-v1 or filesystem-v1")
+	cli.Text(cmd, &o.socketDir, "socket-dir", "", "directory of the proxy's unix sockets; needed outside Windows, not used there")
 	cmd.Flags().DurationVar(&o.timeout, "timeout", 30*time.Second, "how long to wait for the connection and the response")
 	cmd.Flags().BoolVar(&o.isList, "list", false, "list the pipes and methods that this version knows, without a proxy")
 	return cmd

@@ -4,8 +4,11 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/spf13/cobra"
 
 	"github.com/pipeguard/pipeguard/cmd/pipeguard/internal/cli"
 	"github.com/pipeguard/pipeguard/test/clitest"
@@ -78,6 +81,48 @@ func TestBadCommandLinesAreNamedWithExitCode2(t *testing.T) {
 				t.Errorf("standard error holds an escape: %q", got.ErrOut)
 			}
 		})
+	}
+}
+
+// A variable that is not set leaves a flag empty, and of two values one would be ignored.
+func TestAFlagOfOneTextIsGivenOnceAndNotEmpty(t *testing.T) {
+	single, count := regexp.MustCompile(`(?m)^ +(?:-\w, )?--([a-z-]+) (string|\w+(?:\|\w+)+) `), 0
+	var look func(*cobra.Command)
+	look = func(cmd *cobra.Command) {
+		for _, c := range cmd.Commands() {
+			look(c)
+		}
+		for _, m := range single.FindAllStringSubmatch(cmd.LocalFlags().FlagUsages(), -1) {
+			if m[1] == "subpath" { // an empty one is none, as in manifests
+				continue
+			}
+			count++
+			value, word := cmd.Flags().Lookup(m[1]).Value, strings.Split(m[2], "|")[0]
+			if err := value.Set(" "); err == nil {
+				t.Errorf("%s --%s: a blank is taken", cmd.CommandPath(), m[1])
+			}
+			if err := value.Set(word); err != nil {
+				t.Errorf("%s --%s: %v", cmd.CommandPath(), m[1], err)
+			}
+			if err := value.Set(word); err == nil || !strings.Contains(err.Error(), "given twice") || value.String() != word {
+				t.Errorf("%s --%s: a second value: %v", cmd.CommandPath(), m[1], err)
+			}
+		}
+	}
+	look(NewRoot())
+	if count < 40 {
+		t.Errorf("only %d flags take one text", count)
+	}
+	for name, c := range map[string]struct {
+		args []string
+		want string
+	}{
+		"empty": {[]string{"review", "-f", "x", "--params", ""}, `"--params" flag: it is empty`},
+		"twice": {[]string{"review", "-f", "x", "-o", "json", "-o", "json"}, "flag: it is given twice"},
+	} {
+		if got := execute(t, "", c.args...); got.Code != cli.ExitBadInput || !strings.Contains(got.ErrOut, c.want) {
+			t.Errorf("%s: %+v", name, got)
+		}
 	}
 }
 

@@ -2,6 +2,8 @@ package main
 
 import (
 	"encoding/json"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -67,5 +69,59 @@ acl:
 	explain("a doubt that is set aside", true, "--from-audit", records, "--id", "doubt", "--caller", "doubt=false")
 	for text, want := range map[string]bool{"": true, ",doubt=false": true, ",doubt=true": false} {
 		explain("asked"+text, want, "--pipe", "volume-v1", "--method", "FormatVolume", "--caller", `user=S-1-5-18,exe=C:\agent.exe`+text)
+	}
+}
+
+// A record is no better than the log that it is in.
+func TestARecordOfALogThatWasChangedIsNoProof(t *testing.T) {
+	file := clitest.Write(t, t.TempDir(), "proxy.yaml", `apiVersion: pipeguard.dev/v1alpha1
+kind: ProxyConfig
+acl:
+  rules:
+    - {name: agent, pipes: ["volume-*"], operations: [GetVolumeStats], callers: [{exe: 'C:\agent.exe'}]}
+`)
+	dir := filepath.Join(t.TempDir(), "log")
+	event := audit.Event{
+		Type: audit.TypeRequest, Stage: audit.StageRequestReceived, ID: "call",
+		Who: &audit.Who{Assurance: "process", Process: &audit.WhoProcess{PID: 7, Exe: `C:\agent.exe`}, User: &audit.WhoUser{SID: "S-1-5-18"}},
+		What: &audit.What{
+			Pipe: "csi-proxy-volume-v1", Group: "volume", Version: "v1", Method: "GetVolumeStats", FullMethod: "/v1.Volume/GetVolumeStats", Params: json.RawMessage(`{}`),
+		},
+		Decision: &audit.Decision{Effect: audit.EffectAllow, Rule: "agent", Policy: &audit.Policy{Name: "acl", Revision: "1"}},
+	}
+	other := event
+	other.ID = "other"
+	clitest.Segments(t, dir, event, other)
+	segments, err := filepath.Glob(filepath.Join(dir, "audit-*.jsonl"))
+	if err != nil || len(segments) != 1 {
+		t.Fatal(segments, err)
+	}
+	text, err := os.ReadFile(segments[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	head, tail, _ := strings.Cut(string(text), "\n")
+	for name, c := range map[string]struct {
+		text string
+		code int
+		want string
+	}{
+		"whole":          {string(text), cli.ExitYes, ""},
+		"its own record": {strings.Replace(string(text), "S-1-5-18", "S-1-5-19", 1), cli.ExitNo, "the log was changed: "},
+		"another record": {strings.Replace(string(text), `"other"`, `"0ther"`, 1), cli.ExitNo, "the log was changed: "},
+		"no record":      {head + "\n{}\n" + tail, cli.ExitIncomplete, "line 2: "},
+	} {
+		if err := os.WriteFile(segments[0], []byte(c.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for _, command := range [][]string{{"acl", "explain", file}, {"acl", "check", file}, {"policy", "eval", "--config", file}} {
+			got := execute(t, "", append(command, "--from-audit", dir, "--id", "call")...)
+			if got.Code != c.code || !strings.Contains(got.ErrOut, c.want) || got.Out == "" || c.want == "" && got.ErrOut != "" {
+				t.Errorf("%s, %v: %+v, want %d and %q", name, command, got, c.code, c.want)
+			}
+		}
+		if got := execute(t, "", "audit", "check", dir); got.Code != c.code && name != "whole" { // whose intents have no ends
+			t.Errorf("%s: audit check says %d", name, got.Code)
+		}
 	}
 }

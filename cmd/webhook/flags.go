@@ -93,7 +93,7 @@ func newCommand(serve func(options) error) *cobra.Command {
 		SilenceErrors: true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := o.complete(config, cmd); err != nil {
-				return fmt.Errorf("%w\nRun 'webhook --help' for usage", err)
+				return errors.Join(err, errors.New("run 'webhook --help' for usage"))
 			}
 			return serve(o)
 		},
@@ -120,7 +120,7 @@ func newCommand(serve func(options) error) *cobra.Command {
 	return cmd
 }
 
-// text is the value of a flag that is not blank: a variable that is not set would override the file with nothing.
+// text is the value of a flag that is not blank, nor has a blank at an end: a variable that is not set would override the file with nothing.
 type text string
 
 func (t *text) String() string { return string(*t) }
@@ -130,6 +130,9 @@ func (*text) Type() string { return "string" }
 func (t *text) Set(value string) error {
 	if strings.TrimSpace(value) == "" {
 		return errors.New("it is empty: give it a value, or leave the flag out")
+	}
+	if strings.TrimSpace(value) != value {
+		return errors.New("it begins or ends with a blank: remove it")
 	}
 	*t = text(value)
 	return nil

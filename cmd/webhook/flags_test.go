@@ -75,10 +75,10 @@ func TestNoFlagIsEmpty(t *testing.T) {
 		t.Errorf("only %d flags have a value: %q", len(names), names)
 	}
 	for _, name := range names {
-		for _, value := range []string{"", " \t"} {
+		for value, want := range map[string]string{"": "it is empty", " \t": "it is empty", " -": "begins or ends with a blank"} {
 			var stderr bytes.Buffer
 			code := execute(t.Context(), []string{configFile(t, "params: p"), "--kubeconfig=/nonexistent/config", "--" + name[1] + "=" + value}, &bytes.Buffer{}, &stderr)
-			if text := stderr.String(); code != exitUsage || !strings.Contains(text, "--"+name[1]) || !strings.Contains(text, "it is empty") {
+			if text := stderr.String(); code != exitUsage || !strings.Contains(text, "--"+name[1]) || !strings.Contains(text, want) {
 				t.Errorf("exit code %d, %s", code, text)
 			}
 		}
@@ -119,6 +119,9 @@ func TestTheFileIsCheckedAsAWholeWithLines(t *testing.T) {
 			if !strings.Contains(stderr.String(), want) {
 				t.Errorf("%s: nothing is said of %s in:\n%s", name, want, stderr.String())
 			}
+		}
+		if text := stderr.String(); strings.Contains(text, "<U+") || !strings.HasSuffix(text, "\nrun 'webhook --help' for usage\n") {
+			t.Errorf("%s: not a line for each fault:\n%s", name, text)
 		}
 	}
 	for name, text := range map[string]string{"no file": "", "an empty file": "\n", "another kind": "apiVersion: pipeguard.dev/v1alpha1\nkind: ProxyConfig\n"} {

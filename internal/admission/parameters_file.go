@@ -219,7 +219,11 @@ func choice[T ~string](f *faults, path string, v any, options ...T) T {
 		for i, o := range options {
 			names[i] = string(o)
 		}
-		f.add(path, "%v is none of %s", v, strings.Join(names, ", "))
+		if list := strings.Join(names, ", "); v == nil {
+			f.add(path, "there is no value; leave it out, or write one of %s", list)
+		} else {
+			f.add(path, "%v is none of %s", v, list)
+		}
 	}
 	return T(s)
 }

@@ -20,6 +20,7 @@ allowedNamespaces:
   kube-system: {serviceaccounts: []}
   other: [x]
 hostProcess: true
+hostPaths:
 equalPower: deny
 equalPowerPipes: ["docker*engine", ok]
 equalPowerPaths: ["relative", 7]
@@ -39,6 +40,7 @@ allowedNamespace: {}
 		"allowedNamespaces.other: a list where a mapping is expected",
 		"hostProcess: true is none of Ignore, Audit, Warn, Deny",
 		`unknown key "allowedNamespace"; known are allowedNamespaces, equalPower, equalPowerPaths, equalPowerPipes, guardedHostPaths, guardedPipes, hostPaths, hostProcess, hostProcessAllowed, pipePolicies, requirement`,
+		"hostPaths: there is no value; leave it out, or write one of Ignore, Audit, Warn, Deny",
 		"equalPower: deny is none of Ignore, Audit, Warn, Deny",
 		"equalPowerPipes[0]: ",
 		"equalPowerPaths[0]: ",
@@ -62,6 +64,7 @@ func TestParseParametersRefuses(t *testing.T) {
 		"a namespace without a value":        "allowedNamespaces: {a: }",
 		"a namespace twice":                  "allowedNamespaces:\n  a: {}\n  a: {}",
 		"settings that look like a comment":  "hostProcess: Deny\n# allow:\u2028allowedNamespaces: {evil: {}}\n",
+		"a value that holds in two places":   "equalPower: &a Warn\nhostPaths: *a\n",
 		"a value that looks like another":    "guardedPipes: [!!binary Kg==]",
 		"no guarded pipe":                    "guardedPipes: []",
 		"guarded pipes that are null":        "guardedPipes:",

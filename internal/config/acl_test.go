@@ -49,9 +49,9 @@ func TestACLRefuses(t *testing.T) {
 		"a profile with a bad namespace":     {aclFile("  profiles: [smb, {name: azurefile, namespace: \"*\"}]\n"), []string{"f.yaml:4:19: acl.profiles[1]", "one namespace"}},
 		"a profile of a whole drive":         {aclFile("  profiles: [{name: smb, kubeletDir: 'C:\\a*'}]\n"), []string{"f.yaml:4:14: acl.profiles[0]"}},
 		"a profile twice":                    {aclFile("  profiles: [smb, smb]\n"), []string{"f.yaml:4:19: acl.profiles[1]", "taken by another rule"}},
-		"a key with an anchor":               {head + "&a acl:\n  rules: []\n", []string{"line 3: anchors and aliases are not taken as keys"}},
-		"an alias for a key":                 {aclFile("  profiles: [smb]\ntokens:\n  pipes: {&d filesystem-v1: required, *d : 'off'}\n"), []string{"line 6: anchors and aliases are not taken as keys"}},
-		"an alias for a profile":             {aclFile("  profiles: [&a smb, *a]\n"), []string{"anchors and aliases"}},
+		"a key with an anchor":               {head + "&a acl:\n  rules: []\n", []string{"line 3: anchors, aliases and merges"}},
+		"an alias for a key":                 {aclFile("  profiles: [smb]\ntokens:\n  pipes: {&d filesystem-v1: required, *d : 'off'}\n"), []string{"line 6: anchors, aliases and merges"}},
+		"an alias for a profile":             {aclFile("  profiles: [&a smb, *a]\n"), []string{"line 4: anchors, aliases and merges"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := ParseProxy("f.yaml", []byte(tt.text))

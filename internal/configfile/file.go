@@ -84,7 +84,7 @@ var (
 func withoutValues(err error) error {
 	wrong, ok := errors.AsType[*yaml.TypeError](err)
 	if !ok {
-		return errors.New("an alias within itself, or a list or mapping as a key")
+		return errors.New("a list or mapping as a key")
 	}
 	faults := make([]error, len(wrong.Errors))
 	for i, text := range wrong.Errors {
@@ -150,8 +150,6 @@ func (s File) follow(field string) (node *yaml.Node, ok bool) {
 
 func child(node *yaml.Node, step string) *yaml.Node {
 	switch node.Kind {
-	case yaml.AliasNode:
-		return child(node.Alias, step)
 	case yaml.MappingNode:
 		for i := 0; i+1 < len(node.Content); i += 2 {
 			if node.Content[i].Value == step {

@@ -46,7 +46,7 @@ func TestErrorsQuoteNoValue(t *testing.T) {
 		"a duration":          {head + "time: " + secret, "line 3: a value of type !!str where time.Duration"},
 		"a number":            {head + "number: 0x5EC7E7", "line 3: a number of another base"},
 		"a number too large":  {head + "number: 12345678901234567890", "line 3: a value of type !!int where int"},
-		"an alias of itself":  {head + "any: &" + secret + " [*" + secret + "]", "an alias within itself"},
+		"an alias of itself":  {head + "any: &" + secret + " [*" + secret + "]", "line 3: anchors, aliases and merges"},
 		"a list as a key":     {head + "map: {[" + secret + "]: a}", "line 3: a value of type !!seq where string"},
 		"another document":    {head + "---\n" + secret, "more than one document"},
 	} {

@@ -15,8 +15,8 @@ type Remedies map[reflect.Type]string
 
 // CheckText refuses what YAML allows and a file that decides should not have: values that are empty, blank or 0, which would read as if the
 // key were not there (a caller whose "user:" a template left empty would be any user, a limit of 0 no bound, an empty bundle none),
-// fractions, which would be cut off, and anchors, aliases and merges, by which a file says in one place what holds in another. into is
-// the struct that the text was decoded into.
+// texts with a blank at an end, which would be other paths and names than they look, and fractions, which would be cut off. into is the struct
+// that the text was decoded into.
 func (s File) CheckText(into any, remedies Remedies) error {
 	faults := s.walk(s.root, "")
 	if zeros := s.zeros(reflect.ValueOf(into), "", "", remedies); len(zeros) > 0 {
@@ -54,17 +54,16 @@ func (s File) zeros(v reflect.Value, field, remedy string, remedies Remedies) (f
 
 // walk returns the faults of a node and of what is in it; field is the node's place in words.
 func (s File) walk(node *yaml.Node, field string) (faults []error) {
-	add := func(at *yaml.Node, problem string) {
-		faults = append(faults, fmt.Errorf("%s:%d:%d: %s: %s", s.name, at.Line, at.Column, field, problem))
+	add := func(problem string) {
+		faults = append(faults, fmt.Errorf("%s:%d:%d: %s: %s", s.name, node.Line, node.Column, field, problem))
 	}
 	switch {
-	case node.Kind == yaml.AliasNode || node.Anchor != "":
-		add(node, "anchors and aliases are not taken: write the value where it holds")
-		return faults // what an alias stands for may hold the alias
 	case node.Kind == yaml.ScalarNode && field != "" && (strings.TrimSpace(node.Value) == "" || node.Tag == "!!null"):
-		add(node, "has no value: give it one or remove it")
+		add("has no value: give it one or remove it")
+	case node.Kind == yaml.ScalarNode && strings.TrimSpace(node.Value) != node.Value:
+		add("begins or ends with a blank: remove it")
 	case node.Kind == yaml.MappingNode && field != "" && !strings.HasSuffix(field, "]") && len(node.Content) == 0:
-		add(node, "is empty, and would read as if it were not there: fill it or remove it")
+		add("is empty, and would read as if it were not there: fill it or remove it")
 	}
 	for i, child := range node.Content {
 		switch {
@@ -73,9 +72,6 @@ func (s File) walk(node *yaml.Node, field string) (faults []error) {
 		case node.Kind == yaml.DocumentNode:
 			faults = append(faults, s.walk(child, field)...)
 		case i%2 == 0: // a key
-			if child.Tag == "!!merge" {
-				add(child, "merges (<<) are not taken: write the keys where they hold")
-			}
 		case field == "":
 			faults = append(faults, s.walk(child, node.Content[i-1].Value)...)
 		default:

@@ -21,7 +21,7 @@ import (
 const maxFaults = 10
 
 // Check returns an error with the line of each character that editors show otherwise than YAML reads it, or not at all (a
-// comment may end in the middle of what looks like one), of each explicit tag, under which a value is another than its text, of each number that is not in decimal digits, of each key that has an anchor or is an alias, of each that is read as another text,
+// comment may end in the middle of what looks like one), of each explicit tag, under which a value is another than its text, of each number that is not in decimal digits, of each anchor, alias and merge, by which a text says in one place what holds in another, of each key that is read as another text,
 // of each that escapes a character which needs no escape, and of each that stands there twice. The error quotes keys and tags, and no value.
 func Check(text []byte) error {
 	if err := characters(text); err != nil {
@@ -172,8 +172,11 @@ func (r *keyReader) isSpelledOut(key *yaml.Node) bool {
 	return true
 }
 
-// tags adds the faults of a node and of what is in it. What an alias stands for is looked at where it is.
+// tags adds the faults of a node and of what is in it.
 func (r *keyReader) tags(n *yaml.Node, faults []error) []error {
+	if n.Kind == yaml.AliasNode || n.Anchor != "" || n.Tag == "!!merge" {
+		faults = append(faults, fmt.Errorf("line %d: anchors, aliases and merges (<<) are not taken: write the value, or the key, where it holds", n.Line))
+	}
 	if n.Style&yaml.TaggedStyle != 0 {
 		faults = append(faults, fmt.Errorf("line %d: the tag %s makes another value of the text: remove it, and write the value itself", n.Line, short(n.Tag)))
 	}
@@ -196,9 +199,6 @@ func (r *keyReader) tags(n *yaml.Node, faults []error) []error {
 			if child.Style&yaml.DoubleQuotedStyle != 0 && r.isSpelledOut(child) {
 				faults = append(faults, fmt.Errorf("line %d: key %s has an escape for a character that needs none, and looks like another key: write the character itself", child.Line, Quoted(child.Value)))
 			}
-		}
-		if n.Kind == yaml.MappingNode && i%2 == 0 && (child.Kind == yaml.AliasNode || child.Anchor != "") {
-			faults = append(faults, fmt.Errorf("line %d: anchors and aliases are not taken as keys, one of which could stand there twice: write the key itself", child.Line))
 		}
 		faults = r.tags(child, faults)
 	}

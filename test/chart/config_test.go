@@ -1,6 +1,7 @@
 package chart_test
 
 import (
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -34,26 +35,37 @@ func webhookConfig(t *testing.T, all []object, name string) object {
 	return config
 }
 
-func TestTheWebhookTakesItsConfiguration(t *testing.T) {
-	exe := filepath.Join(t.TempDir(), "webhook")
+// webhookTaking builds the webhook, and returns a function that says whether it takes a configuration.
+func webhookTaking(t *testing.T) func(config string) (isTaken bool, out string) {
+	t.Helper()
+	dir := t.TempDir()
+	exe, file, params := filepath.Join(dir, "webhook"), filepath.Join(dir, "webhook.yaml"), filepath.Join(dir, "parameters.yaml")
 	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", exe, root+"/cmd/webhook").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	for rendering, all := range renderings(t) {
-		name := fullname(rendering) + "-webhook"
-		file := filepath.Join(t.TempDir(), "webhook.yaml")
-		if err := os.WriteFile(file, []byte(webhookConfigText(t, all, name)), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		params := filepath.Join(filepath.Dir(file), "parameters.yaml")
-		if err := os.WriteFile(params, nil, 0o600); err != nil {
+	if err := os.WriteFile(params, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return func(config string) (bool, string) {
+		if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		cmd := exec.CommandContext(t.Context(), exe, "--config="+file, "--params="+params, "--kubeconfig=/nonexistent/config")
 		cmd.Env = append(cmd.Environ(), "POD_NAME=a", "POD_NAMESPACE="+namespace)
 		out, err := cmd.CombinedOutput() // wrong settings end with 2, and an empty file of parameters with 1
-		if cmd.ProcessState.ExitCode() != 1 || !strings.Contains(string(out), params) {
-			t.Errorf("%s: %v\n%s", rendering, err, out)
+		isTaken := cmd.ProcessState.ExitCode() == 1 && strings.Contains(string(out), params)
+		if !isTaken && cmd.ProcessState.ExitCode() != 2 {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		return isTaken, string(out)
+	}
+}
+
+func TestTheWebhookTakesItsConfiguration(t *testing.T) {
+	isTaken := webhookTaking(t)
+	for rendering, all := range renderings(t) {
+		if ok, out := isTaken(webhookConfigText(t, all, fullname(rendering)+"-webhook")); !ok {
+			t.Errorf("%s: %s", rendering, out)
 		}
 	}
 	all := render(t, everything)
@@ -63,5 +75,47 @@ func TestTheWebhookTakesItsConfiguration(t *testing.T) {
 	args := decode[appsv1.Deployment](t, one(t, all, "Deployment", "guard-webhook")).Spec.Template.Spec.Containers[0].Args
 	if len(args) != 1 || args[0] != "--config=/etc/pipeguard/config/webhook.yaml" {
 		t.Errorf("arguments %q", args)
+	}
+}
+
+// Times and fields that go together are refused by helm where the webhook would refuse them, and not first by its start.
+func TestHelmRefusesSettingsThatTheWebhookRefuses(t *testing.T) {
+	isTaken, defaults := webhookTaking(t), webhookConfig(t, render(t), "pipeguard-webhook")
+	taken := map[bool]int{}
+	for _, value := range []string{
+		`{"cluster":{"scanInterval":"1s"}}`, `{"cluster":{"scanInterval":"59.9s"}}`, `{"cluster":{"scanInterval":"59500ms500ms"}}`, `{"cluster":{"scanInterval":"0.99m"}}`,
+		`{"cluster":{"scanInterval":"0h1m"}}`, `{"certificate":{"certFile":"/a"}}`, `{"certificate":{"keyFile":"/a"}}`, `{"certificate":{"certFile":"/a","keyFile":"/b"}}`,
+		`{"certificate":{"certFile":"/a","keyFile":"/b","dir":"/c"}}`, `{"bundles":{"life":"1h"}}`, `{"bundles":{"modules":"/a"}}`, `{"bundles":{"key":"/a"}}`,
+		`{"bundles":{"key":"/a","life":"599s"}}`, `{"bundles":{"key":"/a","life":"10m"}}`, `{"bundles":{"key":"/a","life":"2160h"}}`, `{"bundles":{"key":"/a","life":"2160h1s"}}`,
+		`{"bundles":{"key":"/a","life":"1h500ms"}}`, `{"bundles":{"key":"/a","pools":["b","b"]}}`, `{"bundles":{"key":"/a","pools":["B"]}}`, `{"bundles":{}}`, `{"audit":{}}`, `{"audit":{"log":" -"}}`, `{"audit":{"log":"/a "}}`, `{"audit":{"log":"/a b"}}`,
+		`{"bundles":{"key":"/a","minimumRevision":1767323045}}`, `{"bundles":{"key":"/a","minimumRevision":-1}}`, `{"bundles":{"key":"/a","minimumRevision":1.5}}`,
+		`{"witness":{"nodeKeys":"/a"}}`, `{"witness":{"key":"/a"}}`, `{"witness":{"key":"/a","nodeKeys":"/b"}}`, `{"witness":{"key":"/a","trustFirstUse":true}}`,
+	} {
+		var config map[string]any
+		if err := yaml.Unmarshal([]byte(value), &config); err != nil {
+			t.Fatal(err)
+		}
+		merged := maps.Clone(defaults)
+		for name, section := range config {
+			of, _ := merged[name].(map[string]any)
+			of = maps.Clone(of)
+			if of == nil {
+				of = map[string]any{}
+			}
+			maps.Copy(of, section.(map[string]any))
+			merged[name] = of
+		}
+		text, err := yaml.Marshal(merged)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, out := isTaken(string(text))
+		if _, err := template(t, "--set-json", "config="+value); (err == nil) != want {
+			t.Errorf("%s: helm: %v; webhook: %s", value, err, out)
+		}
+		taken[want]++
+	}
+	if taken[true] < 8 || taken[false] < 8 {
+		t.Errorf("taken and refused: %v", taken)
 	}
 }

@@ -141,7 +141,7 @@ var foreign = []string{
 
 var (
 	flagUse    = regexp.MustCompile("(?:^|[\\s`(\\[|\"])--?([a-zA-Z][a-zA-Z_-]*)")
-	flagAsked  = regexp.MustCompile(`(?:\.(?:\w*Var|\w*VarP|Func|Bool|String|StringArray|BoolP)|AddChoice|\badd)\((?:&?[\w.]+, |\w+, )?"([a-z][a-z_-]*)"`)
+	flagAsked  = regexp.MustCompile(`(?:\.(?:\w*Var|\w*VarP|Func|Bool|String|StringArray|BoolP)|AddChoice|\bText|\badd)\((?:&?[\w.]+, ){0,2}"([a-z][a-z_-]*)"`)
 	flagTable  = regexp.MustCompile(`(?s)filterFlags = .*?\n}\n`)
 	flagString = regexp.MustCompile(`"([a-z][a-z_]*[a-z]|v)"`)
 )

@@ -34,5 +34,58 @@ The configuration of the webhook: what the values set, with the value config ove
 {{- $_ := set $config "witness" $witness -}}
 {{- end -}}
 {{- end -}}
-{{- toYaml (mergeOverwrite $config (deepCopy .Values.config)) -}}
+{{- $config = mergeOverwrite $config (deepCopy .Values.config) -}}
+{{- include "pipeguard.checkWebhookConfig" $config -}}
+{{- toYaml $config -}}
+{{- end -}}
+
+{{/*
+Refuses what a start of the webhook refuses and the schema cannot: times that are out of bounds, and fields that go together.
+*/}}
+{{- define "pipeguard.checkWebhookConfig" -}}
+{{- range $name, $section := . -}}
+{{- if not $section -}}
+{{- fail (printf "config.%s is empty: fill it or remove it" $name) -}}
+{{- end -}}
+{{- end -}}
+{{- with .certificate -}}
+{{- if ne (empty .certFile) (empty .keyFile) -}}
+{{- fail "config.certificate: certFile and keyFile go together" -}}
+{{- else if and .dir .certFile -}}
+{{- fail "config.certificate: dir, which certificates.certManager.enabled sets, and certFile exclude each other" -}}
+{{- end -}}
+{{- end -}}
+{{- if lt (include "pipeguard.seconds" .cluster.scanInterval | float64) 60.0 -}}
+{{- fail (printf "scanInterval: %s is below a minute" .cluster.scanInterval) -}}
+{{- end -}}
+{{- with .bundles -}}
+{{- if not .key -}}
+{{- fail "config.bundles: there are none without key, which bundles.enabled sets" -}}
+{{- end -}}
+{{- if .life -}}
+{{- $life := include "pipeguard.seconds" .life | float64 -}}
+{{- if or (lt $life 600.0) (gt $life 7776000.0) (ne $life (floor $life)) -}}
+{{- fail (printf "bundles.life: %s, want whole seconds, 10m to 2160h" .life) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- with .witness -}}
+{{- if not .key -}}
+{{- fail "config.witness: there is none without key, which witness.enabled sets" -}}
+{{- else if not (or .nodeKeys .trustFirstUse) -}}
+{{- fail "witness: want nodeKeys or trustFirstUse: it would know no log" -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/*
+A Go duration in seconds.
+*/}}
+{{- define "pipeguard.seconds" -}}
+{{- $seconds := 0.0 -}}
+{{- range regexFindAll "[0-9.]+(ms|s|m|h)" . -1 -}}
+{{- $unit := regexFind "[a-z]+" . -}}
+{{- $seconds = addf $seconds (mulf (trimSuffix $unit . | float64) (get (dict "ms" 0.001 "s" 1.0 "m" 60.0 "h" 3600.0) $unit)) -}}
+{{- end -}}
+{{- $seconds -}}
 {{- end -}}

@@ -8,6 +8,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/go-jose/go-jose/v4"
 	"github.com/go-jose/go-jose/v4/json"
@@ -73,6 +74,12 @@ func publicKey(text []byte) (key jose.JSONWebKey, err error) {
 	}
 	if err := json.Unmarshal(text, &key); err != nil {
 		return key, err
+	}
+	if raw, ok := fields["key_ops"]; ok { // of which go-jose knows nothing
+		var operations []string
+		if err := json.Unmarshal(raw, &operations); err != nil || !slices.Contains(operations, "verify") {
+			return key, errors.New("its key_ops do not allow verify")
+		}
 	}
 	asRSA, isRSA := key.Key.(*rsa.PublicKey)
 	asEC, isEC := key.Key.(*ecdsa.PublicKey)

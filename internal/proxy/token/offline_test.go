@@ -346,6 +346,10 @@ func TestKeysDocumentRefuses(t *testing.T) {
 		"a secret besides":      {with(ecKey, fields{"k": "c2VjcmV0"})},
 		"a shared secret":       {{"kty": "oct", "kid": "s", "k": "c2VjcmV0"}},
 		"for encryption":        {with(rsaKey, fields{"use": "enc"})},
+		"to encrypt alone":      {with(rsaKey, fields{"key_ops": []string{"encrypt"}})},
+		"to sign alone":         {with(ecKey, fields{"use": nil, "key_ops": []string{"sign"}})},
+		"for no operation":      {with(ecKey, fields{"key_ops": []string{}})},
+		"operations as a text":  {with(rsaKey, fields{"key_ops": "verify"})},
 		"1024 bits":             {with(rsaKey, fields{"n": small})},
 		"8200 bits":             {with(rsaKey, fields{"n": b64(bytes.Repeat([]byte{0xff}, 1025))})},
 		"an exponent of 3":      {with(rsaKey, fields{"e": "Aw"})},
@@ -378,7 +382,7 @@ func TestKeysDocumentRefuses(t *testing.T) {
 		}
 	}
 	large := with(rsaKey, fields{"kid": "rsa-2", "n": b64(bytes.Repeat([]byte{0xff}, 1024))})
-	if _, err := parseKeys(document(t, with(rsaKey, fields{"new": "t"}), large, with(ecKey, fields{"alg": nil, "use": nil}))); err != nil {
+	if _, err := parseKeys(document(t, with(rsaKey, fields{"new": "t"}), large, with(ecKey, fields{"alg": nil, "use": nil, "key_ops": []string{"sign", "verify"}}))); err != nil {
 		t.Errorf("fields that do not matter, and the largest key: %v", err)
 	}
 }

@@ -20,6 +20,8 @@ type question struct {
 	callers, paths          []string
 	shares, services        []string
 	pipe, method, audit, id string
+
+	doubt error // what speaks against the log of audit
 }
 
 // questionHelp describes those flags.
@@ -39,10 +41,10 @@ func (q *question) add(cmd *cobra.Command) {
 	f.StringArrayVar(&q.paths, "path", nil, "a path argument of the call")
 	f.StringArrayVar(&q.shares, "share", nil, "SMB share that the call names")
 	f.StringArrayVar(&q.services, "service", nil, "Windows service that the call names")
-	f.StringVar(&q.pipe, "pipe", "", "pipe that is called")
-	f.StringVar(&q.method, "method", "", "method that is called")
-	f.StringVar(&q.audit, "from-audit", "", "take the request from a record of this log: a directory, a file, or -")
-	f.StringVar(&q.id, "id", "", "id of the request in --from-audit")
+	cli.Text(cmd, &q.pipe, "pipe", "", "pipe that is called")
+	cli.Text(cmd, &q.method, "method", "", "method that is called")
+	cli.Text(cmd, &q.audit, "from-audit", "", "take the request from a record of this log: a directory, a file, or -")
+	cli.Text(cmd, &q.id, "id", "", "id of the request in --from-audit")
 }
 
 // isAsked says whether any of the flags is set.
@@ -74,7 +76,8 @@ With -o json it prints one object:
   rules     [{rule, covers, decides, names, why}]
   notes     texts: what else decides about the call
 
-Exit code: 0 allowed, 1 denied, 2 the question or FILE has a fault.`,
+Exit code: 0 allowed, 1 denied, 2 the question or FILE has a fault. With --from-audit also 1 if the log was changed, and 3 if lines are no
+records or records are missing, which standard error says.`,
 		Example: `  pipeguard acl explain proxy.yaml --pipe filesystem-v1beta1 --method LinkPath \
       --caller serviceAccount=kube-system/csi-smb-node-sa,container=smb \
       --path 'C:\var\lib\kubelet\plugins\x' --path 'C:\var\lib\kubelet\pods\y'
@@ -110,7 +113,11 @@ func (q *question) answer(cmd *cobra.Command, l *list, file string, out *cli.Cho
 	if err != nil {
 		return cli.BadInput(err)
 	}
-	return explain(cmd, l.policy, r, notes, out, print)
+	answer := explain(cmd, l.policy, r, notes, out, print)
+	if q.doubt != nil {
+		return q.doubt
+	}
+	return answer
 }
 
 // notes name what else decides about a call. The record is nil for a call that was not recorded.
@@ -154,7 +161,7 @@ func (q *question) request(cmd *cobra.Command, l *list, file string) (r access.C
 	case q.audit == "-" && file == "-":
 		return r, nil, errors.New("standard input can be one file only")
 	default:
-		if r, e, err = recordedRequest(cmd, q.audit, q.id); err != nil {
+		if r, e, q.doubt, err = recordedRequest(cmd, q.audit, q.id); err != nil {
 			return r, e, err
 		}
 	}

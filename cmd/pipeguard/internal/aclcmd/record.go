@@ -10,17 +10,17 @@ import (
 	"github.com/pipeguard/pipeguard/internal/core/access"
 )
 
-// recordedRequest returns the request of a record and the record. Each record of a call has all that the access list was told.
-func recordedRequest(cmd *cobra.Command, file, id string) (call access.Call, found *audit.Event, err error) {
-	found, err = auditcmd.FindRecord(cmd, file, id, fmt.Sprintf("request %q whose method is known", id), true, func(e *audit.Event) bool { return e.What != nil && e.What.Method != "" })
+// recordedRequest returns the request of a record, the record, and what speaks against its log. Each record of a call has all that the access list was told.
+func recordedRequest(cmd *cobra.Command, file, id string) (call access.Call, found *audit.Event, doubt, err error) {
+	found, doubt, err = auditcmd.FindRecord(cmd, file, id, fmt.Sprintf("request %q whose method is known", id), true, func(e *audit.Event) bool { return e.What != nil && e.What.Method != "" })
 	if err != nil {
-		return call, nil, err
+		return call, nil, nil, err
 	}
 	call, isWhole := RecordedCall(found)
 	if !isWhole {
-		return call, nil, fmt.Errorf("the record of %q was shortened: not all of its paths are known any more", id)
+		return call, nil, doubt, fmt.Errorf("the record of %q was shortened: not all of its paths are known any more", id)
 	}
-	return call, found, nil
+	return call, found, doubt, nil
 }
 
 // RecordedCall returns what the proxy asked its access list about a call that was recorded, and whether the record names all that the call named.

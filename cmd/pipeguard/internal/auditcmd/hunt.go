@@ -65,8 +65,8 @@ Exit code: 0 if nothing is found, 1 if something is, or if the log was changed, 
 	out := cli.AddFormat(cmd)
 	read := addReading(cmd)
 	level := cli.AddChoice(cmd, "level", "", "the least level of rules that are asked", hunt.Levels()...)
-	cmd.Flags().StringVar(&dir, "rules", "", "directory of rules")
-	cmd.Flags().StringVar(&proxyLog, "proxy-log", "", "diagnostic log of the proxy, JSON lines")
+	cli.Text(cmd, &dir, "rules", "", "directory of rules")
+	cli.Text(cmd, &proxyLog, "proxy-log", "", "diagnostic log of the proxy, JSON lines")
 	cmd.Flags().BoolVar(&lists, "list", false, "print the rules, and ask nothing")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		rules, err := huntRules(dir)

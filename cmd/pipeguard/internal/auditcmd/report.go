@@ -45,7 +45,7 @@ says so too).`,
 	}
 	filter := addFilter(cmd)
 	trust := addTrust(cmd)
-	cmd.Flags().StringVarP(&file, "output", "o", "", "file to write; - is standard output")
+	cli.Text(cmd, &file, "output", "o", "file to write; - is standard output")
 	cmd.Flags().BoolVar(&overwrites, "overwrite", false, "replace the file if it is there")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if file == "" {

@@ -49,32 +49,35 @@ func filtered(records iter.Seq2[query.Record, error], keep func(query.Record, er
 	}
 }
 
-// FindRecord returns the last record, or the first, of the request with that id for which fits is true. The log is not verified. If it has no
-// such record, the error names what was wanted, and how many lines are no records: that shows a file of another kind.
-func FindRecord(cmd *cobra.Command, name, id, wanted string, isFirst bool, fits func(*audit.Event) bool) (found *audit.Event, err error) {
-	source, err := query.Open([]string{name}, cmd.InOrStdin())
+// FindRecord returns the last record, or the first, of the request with that id for which fits is true, and what speaks against the log: nil, or the
+// error with which the command ends once it has answered. The log is read to its end, as by commands that show records without keys. If it has no such
+// record, the error names what was wanted, and how many lines are no records: that shows a file of another kind.
+func FindRecord(cmd *cobra.Command, name, id, wanted string, isFirst bool, fits func(*audit.Event) bool) (found *audit.Event, doubt, err error) {
+	in := (&trust{}).reading(cmd, nil)
+	records, err := in.records([]string{name})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	bad := 0
-	for r, err := range untilStopped(cmd.Context(), source) {
+	for r, err := range records {
 		switch {
-		case errors.As(err, new(*query.BadLine)):
-			bad++
 		case err != nil:
-			return nil, err
-		case r.ID == id && r.Type == audit.TypeRequest && fits(&r.Event):
+			return nil, nil, err
+		case r.IsBroken && doubt == nil:
+			doubt = fmt.Errorf("the log was changed: %s, line %d: record %d or the record before it: %s", r.File, r.Line, r.Seq, r.Loose)
+		}
+		if (found == nil || !isFirst) && r.ID == id && r.Type == audit.TypeRequest && fits(&r.Event) {
 			found = &r.Event
 		}
-		if isFirst && found != nil {
-			break
+	}
+	if found == nil {
+		err = fmt.Errorf("%s holds no %s", name, wanted)
+		if in.bad > 0 {
+			err = fmt.Errorf("%w; %d lines are no records, or records are missing there", err, in.bad)
 		}
+		return nil, nil, errors.Join(err, doubt)
 	}
-	switch {
-	case found != nil:
-		return found, nil
-	case bad > 0:
-		return nil, fmt.Errorf("%s holds no %s; %d lines are no records", name, wanted, bad)
+	if doubt != nil {
+		return found, cli.No(errors.Join(in.named, doubt)), nil
 	}
-	return nil, fmt.Errorf("%s holds no %s", name, wanted)
+	return found, in.told(nil), nil
 }

@@ -70,7 +70,7 @@ Exit code: 0 ok, 1 tampered, 2 it cannot be said: the command line or reading fa
 func addEvidenceFlags(cmd *cobra.Command, o *evidence.VerifyOptions, keys *[]string) {
 	cmd.Flags().StringArrayVar(keys, "keys", nil, "file of verifier keys of the log and of witnesses; may be repeated")
 	cmd.Flags().StringArrayVar(&o.Outside, "checkpoint", nil, "file of checkpoints kept elsewhere; may be repeated")
-	cmd.Flags().StringVar(&o.Origin, "origin", "", "name of the expected log, such as pipeguard.dev/audit/node-1; needed if the keys belong to several logs and the log has no checkpoint of its own")
+	cli.Text(cmd, &o.Origin, "origin", "", "name of the expected log, such as pipeguard.dev/audit/node-1; needed if the keys belong to several logs and the log has no checkpoint of its own")
 }
 
 // needsWitness sets the default of --require-witness, once the keys are known: with the key of a witness, its cosignature is required.

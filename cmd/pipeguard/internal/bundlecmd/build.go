@@ -46,17 +46,17 @@ Exit code: 0 built, 1 the objects are unfit or too large for a bundle, 2 a file 
 		Args:    cli.NoArguments("; policies are named with --policies"),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return build(cmd, f) },
 	}
-	cmd.Flags().StringVar(&f.key, "key", "", "file of the private key, as made by \"pipeguard keys generate\"")
-	cmd.Flags().StringVar(&f.pool, "pool", "", "the node pool that the bundle is for; nodes of others refuse it")
+	cli.Text(cmd, &f.key, "key", "", "file of the private key, as made by \"pipeguard keys generate\"")
+	cli.Text(cmd, &f.pool, "pool", "", "the node pool that the bundle is for; nodes of others refuse it")
 	cmd.Flags().StringArrayVar(&f.policies, "policies", nil, "file, directory or - with PipePolicy objects; may be repeated")
-	cmd.Flags().StringVar(&f.params, "params", "", "parameters file (YAML) of the webhook, whose pipePolicies are added as parameters/NAME")
-	cmd.Flags().StringVar(&f.rego, "rego", "", "directory of Rego that adds to the request policy of nodes, with its tests")
+	cli.Text(cmd, &f.params, "params", "", "parameters file (YAML) of the webhook, whose pipePolicies are added as parameters/NAME")
+	cli.Text(cmd, &f.rego, "rego", "", "directory of Rego that adds to the request policy of nodes, with its tests")
 	cmd.Flags().Uint64Var(&f.revision, "revision", 0, "revision, at most a year ahead of the seconds since 1970; without it, just these")
 	cmd.Flags().Uint64Var(&f.minimum, "minimum-revision", 0, "oldest revision that nodes may still take after this one")
-	cmd.Flags().StringVar(&f.policyRevision, "policy-revision", "", "what admission calls these policies; nodes show it in refusals")
+	cli.Text(cmd, &f.policyRevision, "policy-revision", "", "what admission calls these policies; nodes show it in refusals")
 	cmd.Flags().DurationVar(&f.life, "expires", 7*24*time.Hour, "how long nodes may decide by it; then they permit nothing")
 	addNow(cmd, &f.now, "when it was issued")
-	cmd.Flags().StringVar(&f.out, "out", "", "file to write; it is replaced if it is there")
+	cli.Text(cmd, &f.out, "out", "", "file to write; it is replaced if it is there")
 	cmd.MarkFlagsOneRequired("policies", "params")
 	cli.Require(cmd, "key", "pool", "out")
 	return cmd

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -61,14 +62,26 @@ func (d desk) run(want int, args ...string) string {
 
 func (d desk) build(want int, more ...string) string {
 	d.t.Helper()
-	return d.run(want, append([]string{
-		"bundle", "build", "--key", d.file("key"), "--pool", "windows", "--policies", d.file("policies.yaml"), "--out", d.file("bundle"), "--now", "2026-01-02T03:04:05Z",
-	}, more...)...)
+	return d.run(want, with([]string{
+		"bundle", "build", "--policies", d.file("policies.yaml"), "--key", d.file("key"), "--pool", "windows", "--out", d.file("bundle"), "--now", "2026-01-02T03:04:05Z",
+	}, 4, more)...)
 }
 
 func (d desk) verify(want int, more ...string) string {
 	d.t.Helper()
-	return d.run(want, append([]string{"bundle", "verify", d.file("bundle"), "--keys", d.file("key.pub"), "--pool", "windows", "--now", "2026-01-03T00:00:00Z"}, more...)...)
+	return d.run(want, with([]string{"bundle", "verify", d.file("bundle"), "--keys", d.file("key.pub"), "--pool", "windows", "--now", "2026-01-03T00:00:00Z"}, 3, more)...)
+}
+
+// with adds flags to a command line, whose own, from a place on, they replace.
+func with(args []string, from int, more []string) []string {
+	for i := from; i+1 < len(args); {
+		if slices.Contains(more, args[i]) {
+			args = slices.Delete(args, i, i+2)
+		} else {
+			i += 2
+		}
+	}
+	return append(args, more...)
 }
 
 func TestPoliciesOfParametersGoIntoABundle(t *testing.T) {

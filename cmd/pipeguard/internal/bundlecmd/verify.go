@@ -42,8 +42,8 @@ Exit code: 0 a node would take it, 1 refused, 2 a file cannot be read.`,
 		Args:    cli.Argument("a bundle"),
 	}
 	out := cli.AddFormat(cmd)
-	cmd.Flags().StringVar(&keys, "keys", "", "file of the public keys that nodes pin")
-	cmd.Flags().StringVar(&pool, "pool", "", "the node pool")
+	cli.Text(cmd, &keys, "keys", "", "file of the public keys that nodes pin")
+	cli.Text(cmd, &pool, "pool", "", "the node pool")
 	cmd.Flags().Uint64Var(&minimum, "minimum-revision", 0, "oldest revision that is taken")
 	addNow(cmd, &now, "the time to judge by")
 	cli.Require(cmd, "keys", "pool")
@@ -82,7 +82,7 @@ Exit code: 0 shown, 1 it is no bundle or not signed by one of the keys, 2 a file
 		Args: cli.Argument("a bundle"),
 	}
 	out := cli.AddFormat(cmd)
-	cmd.Flags().StringVar(&keys, "keys", "", "file of public keys; the bundle must be signed by one of them")
+	cli.Text(cmd, &keys, "keys", "", "file of public keys; the bundle must be signed by one of them")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		raw, pinned, err := readBundle(args[0], keys)
 		if err != nil {

@@ -12,18 +12,18 @@ import (
 type Choice struct {
 	Value string // the chosen word
 	among []string
+	given
 }
 
 // String, Set and Type make choice a flag value.
 func (c *Choice) String() string { return c.Value }
 
-// Set refuses what is not among the words.
+// Set refuses what is not among the words, and a second value.
 func (c *Choice) Set(s string) error {
 	if !slices.Contains(c.among, s) {
 		return errors.New("must be " + strings.Join(c.among[:len(c.among)-1], ", ") + " or " + c.among[len(c.among)-1])
 	}
-	c.Value = s
-	return nil
+	return c.set(&c.Value, s)
 }
 
 // Type names the words in help texts.
@@ -31,7 +31,7 @@ func (c *Choice) Type() string { return strings.Join(c.among, "|") }
 
 // AddChoice adds a flag whose first word is the default.
 func AddChoice(cmd *cobra.Command, name, short, help string, among ...string) *Choice {
-	c := &Choice{among[0], among}
+	c := &Choice{Value: among[0], among: among}
 	cmd.Flags().VarP(c, name, short, help)
 	Completes(cmd, name, among...)
 	return c

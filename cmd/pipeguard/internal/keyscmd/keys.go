@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -67,9 +68,9 @@ Exit code: 0 made, 2 the command line is wrong, --old is no such key, or a file 
   pipeguard keys generate witness.key --for witness --name pipeguard.example.com/witness`,
 		Args: cli.Argument("a file for the private key"),
 	}
-	cmd.Flags().StringVar(&purpose, "for", "", "what the key signs: bundle, log or witness")
-	cmd.Flags().StringVar(&name, "name", "", "the node, or another name for the log; for a witness, a URL without a scheme")
-	cmd.Flags().StringVar(&old, "old", "", "the key in use (bundle), or the file of verifier keys that FILE.pub shall hold too (log, witness)")
+	cli.Text(cmd, &purpose, "for", "", "what the key signs: bundle, log or witness")
+	cli.Text(cmd, &name, "name", "", "the node, or another name for the log; for a witness, a URL without a scheme")
+	cli.Text(cmd, &old, "old", "", "the key in use (bundle), or the file of verifier keys that FILE.pub shall hold too (log, witness)")
 	cli.Completes(cmd, "for", forBundle, forLog, forWitness)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		shown, err := generate(args[0], purpose, name, old)
@@ -159,6 +160,9 @@ func writeNew(file string, text []byte, mode fs.FileMode) error {
 func makeAuditKey(file, name, old string, isWitness bool) (string, error) {
 	if name == "" {
 		return "", errors.New("name the log or the witness with --name")
+	}
+	if strings.Contains(name, "://") {
+		return "", fmt.Errorf("--name %q has a scheme: leave it out", name)
 	}
 	if !isWitness {
 		name = evidence.Origin(name)

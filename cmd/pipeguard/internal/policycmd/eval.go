@@ -49,7 +49,8 @@ type evalReport struct {
 	Notes       []string               `json:"notes"`
 	Input       any                    `json:"input"`
 
-	isOfBundle bool // what is asked now came in a bundle
+	isOfBundle bool  // what is asked now came in a bundle
+	doubt      error // what speaks against the log of the record
 }
 
 func newEval() *cobra.Command {
@@ -75,7 +76,8 @@ With -o json it prints one object:
   input        what the policy was asked about
 
 Exit code: with --input 0 allowed, 1 denied; with --from-audit 0 the same decision as was recorded (or none of this policy was),
-1 another one; 2 the record, the input or the policy cannot be read, or the policy would not be activated.`,
+1 another one, or the log was changed; 2 the record, the input or the policy cannot be read, or the policy would not be activated; 3 lines of
+the log are no records, or records are missing. Standard error says what is wrong with a log.`,
 		Example: `  pipeguard policy eval --from-audit /var/log/pipeguard/audit --id BQ5WDWNJNUOT6EY4VKEBLCQCXR
   pipeguard policy eval --from-audit /var/log/pipeguard/audit --id BQ5WDWNJNUOT6EY4VKEBLCQCXR --config proxy.yaml --policy ./my-policies
   pipeguard policy eval --from-audit /var/log/pipeguard/audit --id BQ5WDWNJNUOT6EY4VKEBLCQCXR --bundle bundle.tar.gz
@@ -83,12 +85,12 @@ Exit code: with --input 0 allowed, 1 denied; with --from-audit 0 the same decisi
 		Args: cli.NoArguments(": the call is named with --from-audit or --input"),
 	}
 	out := cli.AddFormat(cmd)
-	cmd.Flags().StringVar(&o.audit, "from-audit", "", "log of audit records: a directory, a file, or - for standard input")
-	cmd.Flags().StringVar(&o.id, "id", "", "id of the recorded call, as audit show --wide has it")
-	cmd.Flags().StringVar(&o.input, "input", "", "file with an input in JSON, or - for standard input")
-	cmd.Flags().StringVar(&o.policyDir, "policy", "", "directory of policies that add to the built-in request policy")
-	cmd.Flags().StringVar(&o.bundle, "bundle", "", "bundle whose modules are asked, and whose policies say who is named; its signature is not looked at")
-	cmd.Flags().StringVar(&o.config, "config", "", "configuration of a proxy, whose rules say who is named, and whose modules are asked unless --policy is there")
+	cli.Text(cmd, &o.audit, "from-audit", "", "log of audit records: a directory, a file, or - for standard input")
+	cli.Text(cmd, &o.id, "id", "", "id of the recorded call, as audit show --wide has it")
+	cli.Text(cmd, &o.input, "input", "", "file with an input in JSON, or - for standard input")
+	cli.Text(cmd, &o.policyDir, "policy", "", "directory of policies that add to the built-in request policy")
+	cli.Text(cmd, &o.bundle, "bundle", "", "bundle whose modules are asked, and whose policies say who is named; its signature is not looked at")
+	cli.Text(cmd, &o.config, "config", "", "configuration of a proxy, whose rules say who is named, and whose modules are asked unless --policy is there")
 	cmd.Flags().BoolVarP(&isVerbose, "verbose", "v", false, "print the input, too")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return eval(cmd, o, out, isVerbose) }
 	return cmd
@@ -117,7 +119,11 @@ func eval(cmd *cobra.Command, o evalOptions, out *cli.Choice, isVerbose bool) er
 		return cli.BadInput(err)
 	}
 	isNo := len(report.Differences) > 0 || report.Recorded == nil && !report.Decision.Allowed()
-	return out.Print(cmd, report, func(p *cli.Printer) { report.print(p, isVerbose) }).Answer(!isNo)
+	p := out.Print(cmd, report, func(p *cli.Printer) { report.print(p, isVerbose) })
+	if report.doubt != nil {
+		return p.Done(report.doubt)
+	}
+	return p.Answer(!isNo)
 }
 
 // ask decides about what the options name.
@@ -129,10 +135,11 @@ func (r *evalReport) ask(cmd *cobra.Command, o evalOptions) error {
 		}
 		return r.ofInput(cmd, n.evaluator, o.input)
 	}
-	event, err := auditcmd.FindRecord(cmd, o.audit, o.id, fmt.Sprintf("call %q that was decided", o.id), false, func(e *audit.Event) bool { return e.Decision != nil })
+	event, doubt, err := auditcmd.FindRecord(cmd, o.audit, o.id, fmt.Sprintf("call %q that was decided", o.id), false, func(e *audit.Event) bool { return e.Decision != nil })
 	if err != nil {
 		return err
 	}
+	r.doubt = doubt
 	n, err := o.node(cmd, func() time.Time { return requestpolicy.Arrival(event) })
 	if err != nil {
 		return err

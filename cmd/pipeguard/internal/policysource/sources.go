@@ -48,7 +48,7 @@ type Additions struct {
 
 // Add adds the flags to a command.
 func (a *Additions) Add(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&a.Params, "params", "", "parameters file (YAML); without it, the webhook's defaults")
+	cli.Text(cmd, &a.Params, "params", "", "parameters file (YAML); without it, the webhook's defaults")
 	cmd.Flags().StringArrayVar(&a.Objects, "policies", nil, "file, directory or - with PipePolicy and PolicyModule objects; may be repeated")
 }
 

@@ -76,8 +76,8 @@ Exit code: 0 nothing denied, 1 something denied, 2 bad input, or policies or par
 		},
 	}
 	cmd.Flags().StringArrayVarP(&o.files, "filename", "f", nil, "FILE as well, as kubectl has it; may be repeated")
-	cmd.Flags().StringVar(&o.policyDir, "policy-dir", "", "directory of Rego modules; without it, the built-in policies")
-	cmd.Flags().StringVarP(&o.namespace, "namespace", "n", "", "namespace of objects that name none; one that names another is bad input")
+	cli.Text(cmd, &o.policyDir, "policy-dir", "", "directory of Rego modules; without it, the built-in policies")
+	cli.Text(cmd, &o.namespace, "namespace", "n", "namespace of objects that name none; one that names another is bad input")
 	cmd.Flags().StringArrayVar(&o.ignored, "ignore", nil, "unknown kind to leave aside, KIND or KIND.GROUP; may be repeated")
 	cmd.Flags().BoolVar(&o.whySystem, "why-system", false, "list what HostProcess containers reach on a node; nothing is judged")
 	o.with.Add(cmd)
