@@ -33,7 +33,7 @@ func isService(s string) bool {
 }
 
 func isWordOnly(s string) bool {
-	return s != "" && !strings.ContainsFunc(s, func(r rune) bool { return r > unicode.MaxASCII || !isWord(byte(r)) })
+	return s != "" && !strings.ContainsFunc(s, func(r rune) bool { return r > unicode.MaxASCII || !isWord(byte(r)) }) // #nosec G115 -- one byte of ASCII
 }
 
 // IsOperation accepts names of operations, such as CreateSymlink.

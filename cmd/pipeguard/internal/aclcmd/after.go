@@ -33,7 +33,7 @@ func afterList(ctx context.Context, settings config.Proxy, e *audit.Event, named
 	case errors.Is(err, requestpolicy.ErrNotShown):
 		return refusedNext(requestpolicy.NotShown(err)), nil
 	case err != nil:
-		return "the request policy is asked next, and this record does not tell enough for that: " + err.Error(), nil
+		return "the request policy is asked next, and this record does not tell enough for that: " + err.Error(), nil //nolint:nilerr // the answer says it
 	}
 	s := policysource.BesideBuiltIn(added)
 	if len(s.Problems) > 0 {
