@@ -2,7 +2,6 @@ package windows
 
 import (
 	"encoding/json"
-	"encoding/pem"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -83,7 +82,7 @@ func TestABundleComesToTheServiceAndTheNodeReportsIt(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	write("ca.crt", pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}))
+	write("ca.crt", []byte(harness.CertificatePEM(server.Certificate())))
 	write("token", []byte("secret"))
 	write("keys", key.PublicPEM())
 	const data = `C:\ProgramData\Pipeguard\`
