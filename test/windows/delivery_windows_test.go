@@ -14,6 +14,7 @@ import (
 
 	"github.com/pipeguard/pipeguard/internal/bundle"
 	"github.com/pipeguard/pipeguard/internal/filetrust"
+	"github.com/pipeguard/pipeguard/test/bundletest"
 	"github.com/pipeguard/pipeguard/test/harness"
 )
 
@@ -69,10 +70,7 @@ func offer(t *testing.T, key *bundle.Key, file string, revision uint64) {
 
 func TestABundleComesToTheServiceAndTheNodeReportsIt(t *testing.T) {
 	s := newSite(t)
-	key, err := bundle.NewKey()
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := bundletest.NewKey(t)
 	api := &guardedNodes{}
 	server := httptest.NewTLSServer(api)
 	defer server.Close()
