@@ -7,7 +7,7 @@ package pipeguard.admission
 
 # METADATA
 # title: Decision
-# description: The one document that is asked for.
+# description: The one document that the webhook evaluates.
 # entrypoint: true
 decision := {"allowed": allowed, "findings": findings}
 

@@ -6,13 +6,13 @@ import data.pipeguard.parameters
 # title: A path gives as much power over the node as a guarded pipe
 # description: >-
 #   The path is a pipe of the container runtime or of Windows' own services, a directory from which Windows or the kubelet is run, a raw disk or
-#   volume, or an administrative share. The parameter equalPower says what follows: Ignore, Audit, Warn or Deny. Any other value denies. For
-#   what guarded host paths are in, the stricter of equalPower and hostPaths counts. Nothing follows for a directory that a PipePolicy permits.
+#   volume, or an administrative share. The parameter equalPower sets the effect: Ignore, Audit, Warn or Deny. Any other value denies. For a
+#   directory that contains guarded host paths, the stricter of equalPower and hostPaths counts. A directory that a PipePolicy permits is exempt.
 # custom:
 #   code: PG008
 #   severity: medium
 #   docs: https://github.com/pipeguard/pipeguard/blob/main/docs/rules.md#pg008
-#   remedy: Mount a directory of the application's own.
+#   remedy: Mount a directory that belongs to the application.
 findings contains {"code": "PG008", "effect": effect, "field": field_of(entry)} if {
 	some entry in host_entries
 	not entry.equalPower == ""

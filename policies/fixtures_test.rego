@@ -1,6 +1,6 @@
 package pipeguard.admission_test
 
-# What the tests share: a pod that nothing is wrong with, the parts that tests add to it, and parameters.
+# Fixtures that the tests share: a pod that is admitted, the parts that tests add to it, and parameters.
 
 pod := {
 	"schema": "pipeguard.dev/admission/v1",
@@ -117,7 +117,7 @@ with_volume(entry) := object.union(pod, {
 	"persistentVolumes": [entry],
 })
 
-# What is said of a pipe that no policy governs.
+# access of a pipe that no policy governs.
 ungoverned := {"action": "", "privilegedSuffices": false, "subjects": [], "nearest": []}
 
 subject := {
@@ -128,15 +128,15 @@ subject := {
 	"warnFrom": "",
 }
 
-# It expires in two days: five of the seven in which it warns are gone.
+# It expires in two days, within the seven days of warnings.
 expiring := replaced(subject, {"expiresAt": "2026-01-04T03:04:05Z", "warnFrom": "2025-12-28T03:04:05Z"})
 
-# What is said of a pipe that the policy "csi" governs, to whom is its subject.
+# access of a pipe that the policy "csi" governs, for a container that is its subject.
 access := {"action": "Deny", "privilegedSuffices": false, "subjects": [subject], "nearest": []}
 
 access_with(changes) := replaced(access, changes)
 
-# To whom is nobody's subject.
+# The same for a container that is not a subject.
 nobody := access_with({
 	"subjects": [],
 	"nearest": [{"policy": "csi", "subject": "azuredisk", "field": "serviceAccount", "want": ["csi-azuredisk-node-sa"]}],
@@ -144,7 +144,7 @@ nobody := access_with({
 
 nobody_with(changes) := replaced(nobody, changes)
 
-# To whom everything permits, and if nothing did, it would pass.
+# access with every permission; without them, its action would let the object pass.
 lenient := access_with({"action": "Audit", "privilegedSuffices": true})
 
 governed_mount := replaced(plain_mount, {"policies": ["csi"], "access": access})
@@ -160,14 +160,14 @@ declaring_governed(changes) := replaced(driver_pod, {"mounts": [], "unmounted": 
 
 with_governed_volume(changes) := with_volume(replaced(replaced(persistent_volume, {"policies": ["csi"], "access": nobody}), changes))
 
-# What is said of a mount, of a declaration and of a PersistentVolume if nobody permits them.
+# The findings about a mount, a declaration and a PersistentVolume that are not permitted.
 nobodys := {{"code": "PG010", "effect": "deny", "field": "spec.containers[0].volumeMounts[0]"}}
 
 undeclared := {{"code": "PG002", "effect": "deny", "field": "spec.volumes[0].hostPath.path"}}
 
 leading := {{"code": "PG007", "effect": "deny", "field": "spec.hostPath.path"}}
 
-# The three places where a governed pipe can stand, with these changes, and what is said if nobody permits it.
+# The three places where a governed pipe can stand, with these changes, and their findings if it is not permitted.
 governed_places(changes) := [
 	{"object": mounting(changes), "refusal": nobodys},
 	{"object": declaring_governed(changes), "refusal": undeclared},
@@ -177,7 +177,7 @@ governed_places(changes) := [
 # Unlike object.union, it does not merge what the keys hold.
 replaced(thing, changes) := object.union(object.remove(thing, object.keys(changes)), changes)
 
-# Texts that are no time of the form that is compared.
+# Strings that are not times of the form that is compared.
 odd_times := [
 	null, 0, 4102444800, true, [], {}, " ", "never", "2999", "2999-01-01", "2999-01-01T00:00:00", "2999-01-01T00:00:00.5Z", "2999-01-01T00:00:00+00:00", "2999-01-01 00:00:00Z",
 	"2999-01-01T00:00:00z", " 2999-01-01T00:00:00Z", "2999-01-01T00:00:00Z\n", "2999-13-01T00:00:00Z", "2999-00-01T00:00:00Z", "2999-01-32T00:00:00Z", "2999-01-00T00:00:00Z",
@@ -201,7 +201,7 @@ with_mount(mount) := object.union(pod, {"mounts": [mount]})
 
 codes(findings) := {finding.code | some finding in findings}
 
-# What parameters must not look like.
+# Parameters that are not valid.
 unusable contains object.remove(parameters, {key}) if {
 	some key in ["requirement", "allowedNamespaces", "hostProcess", "equalPower", "hostPaths"]
 }

@@ -3,20 +3,20 @@ package pipeguard.admission
 import data.pipeguard.parameters
 
 # METADATA
-# title: A path has to do with a guarded host path
+# title: A path is a guarded host path, is beneath one or contains one
 # description: >-
-#   The path is a directory through which a pod gets at what guarded pipes protect, or at the node, is beneath one, or one is in it: the kubelet's
+#   A guarded host path is a directory through which a pod can reach what guarded pipes protect, or take over the node: the kubelet's
 #   with the sockets of CSI drivers, those of network plugins, of installed programs, of their state and of users. The parameter
-#   hostPaths says what follows: Ignore, Audit, Warn or Deny. Any other value denies. Nothing follows for a path that a PipePolicy permits.
+#   hostPaths sets the effect: Ignore, Audit, Warn or Deny. Any other value denies. A path that a PipePolicy permits is exempt.
 # custom:
 #   code: PG011
 #   severity: medium
 #   docs: https://github.com/pipeguard/pipeguard/blob/main/docs/rules.md#pg011
 #   remedy: >-
-#     Mount a directory of the application's own. If it must be this one, make the container a subject of a PipePolicy with hostPaths.
+#     Mount a directory that belongs to the application. If it must be this one, make the container a subject of a PipePolicy with hostPaths.
 findings contains {"code": "PG011", "effect": host_paths_effect, "field": field_of(entry)} if {
 	some entry in host_entries
-	entry.equalPower == "" # else it is a PG008
+	entry.equalPower == "" # otherwise it is a PG008
 	not host_path_permitted(entry)
 	host_paths_effect != "none"
 }

@@ -79,7 +79,7 @@ test_a_host_path_that_may_be_a_pipe_is_said_once if {
 	codes(admission.findings) == {"PG003"} with input as with_mount(never) with data.pipeguard.parameters as with_host_paths("Deny")
 }
 
-# Of a directory of equal power that guarded paths are in, the stricter parameter counts.
+# For a directory of equal power that contains guarded paths, the stricter parameter counts.
 root := replaced(plugins_mount, {"path": `C:\`, "canonical": `C:\`, "equalPower": "directory", "place": "above"})
 
 test_the_stricter_of_two_parameters_counts if {

@@ -5,9 +5,9 @@ import data.pipeguard.parameters
 # METADATA
 # title: A HostProcess container reaches every pipe of its node
 # description: >-
-#   It runs on the node itself and opens pipes without a mount, so that only the node can tell which.
-#   The parameter hostProcess says what follows: Ignore, Audit, Warn or Deny. Any other value denies. Nothing follows for
-#   subjects of PipePolicies that permit it, and for service accounts that the parameter hostProcessAllowed names.
+#   It runs on the node itself and opens pipes without a mount, so that only the node can tell which ones.
+#   The parameter hostProcess sets the effect: Ignore, Audit, Warn or Deny. Any other value denies. Subjects of PipePolicies
+#   that permit it are exempt, and so are the service accounts that the parameter hostProcessAllowed names.
 # custom:
 #   code: PG005
 #   severity: high

@@ -15,7 +15,7 @@ findings contains {
 	"effect": host_process_effect,
 	"field": concat("", [input.pod.field, ".annotations[", key, "]"]),
 } if {
-	is_object(input.pod.annotations) # else the keys are no strings
+	is_object(input.pod.annotations) # otherwise the keys are not strings
 	some key, _ in input.pod.annotations
 	startswith(lower(key), "microsoft.com/hostprocess")
 	host_process_effect != "none"

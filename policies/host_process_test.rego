@@ -57,7 +57,7 @@ test_ignore_says_nothing if {
 	admission.findings == set() with input as host_process_pod with data.pipeguard.parameters as handling("Ignore")
 }
 
-# Such a pod whose container is a subject that permits it.
+# A pod with a HostProcess container that is a subject with permission for it.
 installer_pod := permitting({})
 
 permitting(changes) := object.union(pod, {"containers": [plain_container, replaced(host_process_pod.containers[1], {"access": replaced(

@@ -1,7 +1,7 @@
 package pipeguard.admission
 
 # METADATA
-# title: The input is not of the schema that these policies know
+# title: The input has a schema that these policies do not know
 # description: >-
 #   The input has another schema version, or a part that the rules read is missing or has the wrong type.
 #   A rule cannot find what it cannot read, so the object is refused.

@@ -1,10 +1,10 @@
 package pipeguard.admission
 
 # METADATA
-# title: A container mounts a guarded pipe without what the requirement asks
+# title: A container mounts a guarded pipe without meeting the requirement
 # description: >-
 #   The pipe leads to a privileged service of the node. Only containers in allowed namespaces, or privileged ones,
-#   may mount it, as the parameter requirement says. If the parameters cannot be read, nobody may.
+#   may mount it, as the parameter requirement says. If the parameters cannot be read, no container may.
 # custom:
 #   code: PG001
 #   severity: critical
@@ -14,9 +14,9 @@ package pipeguard.admission
 findings contains {"code": "PG001", "effect": "deny", "field": field_of(mount)} if {
 	not namespace_suffices
 	some mount in input.mounts
-	mount.policies == [] # else it is a PG010
+	mount.policies == [] # otherwise it is a PG010
 	not mount.guarded == false
-	mount.neverAllowed == false # else it is a PG003, which no permission lifts
+	mount.neverAllowed == false # otherwise it is a PG003, which no permission lifts
 	not privilege_permits(mount)
 }
 

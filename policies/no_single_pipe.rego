@@ -1,9 +1,9 @@
 package pipeguard.admission
 
 # METADATA
-# title: A path names no single pipe
+# title: A path does not name a single pipe
 # description: >-
-#   The path is malformed, or names the pipe root or a directory above it. Who holds it may hold every pipe,
+#   The path is malformed, or names the pipe root or a directory above it. It may give access to every pipe,
 #   so neither a privileged container nor an allowed namespace may mount it.
 # custom:
 #   code: PG003

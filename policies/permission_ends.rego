@@ -3,8 +3,8 @@ package pipeguard.admission
 # METADATA
 # title: A permission ends within seven days
 # description: >-
-#   Every subject of a PipePolicy that permits the mount of a guarded pipe, the HostProcess container or the host path, has an end, and it is near. Pods that are made
-#   after it are refused, or get what the parameters hostProcess and hostPaths say.
+#   Every subject of a PipePolicy that permits the mount of a guarded pipe, the HostProcess container or the host path expires
+#   soon. Pods that are created afterwards are refused, or treated as the parameters hostProcess and hostPaths say.
 # custom:
 #   code: PG009
 #   severity: low
@@ -20,13 +20,13 @@ advice contains {"code": "PG009", "effect": "warn", "field": field_of(mount)} if
 	every subject in subjects {
 		not lasts(subject)
 	}
-	not privilege_governs(mount.policies, mount.access, mount.privileged) # else the permission stays when the subjects are gone
+	not privilege_governs(mount.policies, mount.access, mount.privileged) # otherwise the permission stays when the subjects have expired
 }
 
 advice contains {"code": "PG009", "effect": "warn", "field": field_of(container)} if {
 	some container in input.containers
 	not container.hostProcess == false
-	host_process_effect != "none" # else nothing ends
+	host_process_effect != "none" # otherwise no permission ends
 	host_permission_ends(container)
 }
 
@@ -35,7 +35,7 @@ advice contains {"code": "PG009", "effect": "warn", "field": field_of(mount)} if
 	mount.guarded == false # first, because most mounts that are looked at are of guarded pipes
 	mount.neverAllowed == false
 	host_path_permitted(mount)
-	host_path_effect_of(mount) != "none" # else nothing ends
+	host_path_effect_of(mount) != "none" # otherwise no permission ends
 	host_permission_ends(mount)
 }
 

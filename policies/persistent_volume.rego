@@ -3,8 +3,8 @@ package pipeguard.admission
 # METADATA
 # title: A PersistentVolume leads to a guarded pipe
 # description: >-
-#   A pod that claims the volume shows the claim and not the path, so that its own review cannot refuse it. Nobody can be
-#   permitted: a volume has no namespace and no service account. No CSI driver needs one.
+#   A pod that claims the volume shows the claim and not the path, so that its own review cannot refuse it. There are no
+#   exceptions, because a volume has no namespace and no service account. No CSI driver needs such a volume.
 # custom:
 #   code: PG007
 #   severity: critical
@@ -13,5 +13,5 @@ package pipeguard.admission
 findings contains {"code": "PG007", "effect": effect_of(volume), "field": field_of(volume)} if {
 	some volume in input.persistentVolumes
 	not volume.guarded == false
-	volume.neverAllowed == false # else it is a PG003
+	volume.neverAllowed == false # otherwise it is a PG003
 }

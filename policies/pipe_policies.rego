@@ -1,16 +1,16 @@
 package pipeguard.admission
 
-# What PipePolicies say about the pipes that they govern. An entry of the input has it in `access`: the strictest action, whether being privileged
-# is enough, and the subjects that the container is. Who is a subject is found before the policies are asked. Here stands what follows from it.
+# The decision of PipePolicies about the pipes that they govern. An entry of the input holds in `access` the strictest action, whether being
+# privileged is enough, and the subjects that match the container. Subjects are matched before the policies are evaluated; this file holds the effects.
 
-# Without names of policies, or with an action that is not known, nobody is permitted and nothing is excused.
+# Without names of policies, or with an unknown action, no container is permitted and the effect is deny.
 governed(policies, access) if {
 	parameters_valid
 	names_policies(policies)
 	effects_of_actions[access.action]
 }
 
-# Sorted, texts stand together: if the first and the last are, all are. It is one step, however many policies govern a pipe.
+# Values sort by type: if the first and the last are strings, all are. It is one step, however many policies govern a pipe.
 names_policies([name]) if is_string(name)
 
 names_policies(list) if {
@@ -42,7 +42,7 @@ privilege_governs(policies, access, privileged) if {
 	governed(policies, access)
 }
 
-# On what the permission of a container to mount a governed pipe rests.
+# The grounds on which a container may mount a governed pipe.
 default standing(_, _, _) := "none"
 
 standing(policies, access, privileged) := "subject" if {
@@ -51,7 +51,7 @@ standing(policies, access, privileged) := "subject" if {
 	privilege_governs(policies, access, privileged)
 }
 
-# The subjects that permit something of the host: a container to be a HostProcess container, or a host path.
+# The subjects that permit a HostProcess container or a host path.
 default host_subjects(_) := []
 
 host_subjects(entry) := [subject |
@@ -60,11 +60,11 @@ host_subjects(entry) := [subject |
 	is_string(subject.subject)
 ] if parameters_valid
 
-# What reaches the host by a path that leads to no pipe, or may: found once, for rules that have to do with few entries.
+# The entries with a path that reaches the host and is not, or may not be, that of a pipe: collected once, for rules that concern few entries.
 host_entries := [entry |
 	some list in [input.mounts, input.unmounted, input.persistentVolumes]
 	some entry in list
-	entry.guarded == false # else other rules ask for more
+	entry.guarded == false # otherwise other rules ask for more
 	entry.neverAllowed == false
 	not reaches_no_host(entry)
 ]
@@ -74,7 +74,7 @@ reaches_no_host(entry) if {
 	entry.place == ""
 }
 
-# A host path is permitted as one. A PersistentVolume has no subjects; and those of a pipe, a disk or a share permit nothing of the host.
+# Subjects permit host paths as such. A PersistentVolume has no subjects, and the subjects of a pipe, a disk or a share permit no host path.
 host_path_permitted(entry) if {
 	entry.policies == []
 	entry.equalPower in {"", "directory"}
@@ -83,12 +83,12 @@ host_path_permitted(entry) if {
 
 effects_of_host_actions := {"Ignore": "none", "Audit": "audit", "Warn": "warn", "Deny": "deny"}
 
-# What follows where nobody permits.
+# The effect where no subject permits.
 default effect_of(_) := "deny"
 
 effect_of(entry) := effects_of_actions[entry.access.action] if governed(entry.policies, entry.access)
 
-# Times of one form are compared as strings. A time of another form is neither before nor after anything.
+# Times of one form are compared as strings. A time of another form is neither before nor after any time.
 before(a, b) if {
 	is_time(a)
 	is_time(b)

@@ -2,7 +2,7 @@ package pipeguard.admission_test
 
 import data.pipeguard.admission
 
-# Changes of an entry after which it is not known who governs it, or what they do. What is said besides would let it pass.
+# Changes of an entry that leave its governing policies or their action unknown. Its other fields would let it pass.
 unknown contains {"access": value} if some value in [null, "", "Audit", 0, true, [], [lenient], ["Audit"], {}, {"csi": lenient}]
 
 unknown contains {"access": replaced(lenient, {"action": value})} if {
@@ -17,7 +17,7 @@ unknown contains {"access": lenient, "policies": value} if {
 
 test_there_are_unknown_entries if count(unknown) == 39
 
-# Where it is known, neither a mount nor a declaration has a finding, and a PersistentVolume one that lets it pass.
+# With governing policies and action known, a mount and a declaration have no finding, and a PersistentVolume has one that lets it pass.
 test_the_same_passes_where_it_is_known if {
 	every place in governed_places({"access": lenient, "privileged": true}) {
 		admission.allowed with input as place.object with data.pipeguard.parameters as parameters
@@ -47,7 +47,7 @@ test_an_entry_without_one_of_them_is_refused_as_well[key] if {
 		with data.pipeguard.parameters as parameters
 }
 
-# What stands in the place of the subjects, and is none.
+# Values in the place of the subjects that are not a list of subjects.
 no_subjects contains value if some value in [null, "", "azuredisk", 0, true, [], {}, {"csi": subject}, subject]
 
 no_subjects contains [value] if some value in [null, "", "azuredisk", 0, true, [], {}, [subject], {"csi": subject}]
@@ -129,7 +129,7 @@ test_unusable_parameters_refuse_what_is_governed if {
 	}
 }
 
-# What access may say of what no policy governs: whatever it is, the parameters decide.
+# Values of access for a pipe that no policy governs: the parameters decide in every case.
 said_of_the_ungoverned contains value if some value in [ungoverned, access, nobody, lenient, null, "x", []]
 
 test_the_parameters_decide_about_what_nobody_governs if {

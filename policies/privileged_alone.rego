@@ -5,7 +5,7 @@ import data.pipeguard.parameters
 # METADATA
 # title: The admission of a guarded pipe rests on privileged alone
 # description: >-
-#   On Windows privileged has no effect, and whoever writes the pod sets it himself.
+#   On Windows privileged has no effect, and the author of the pod sets it.
 # custom:
 #   code: PG004
 #   severity: medium

@@ -46,7 +46,7 @@ test_a_mount_of_which_nobody_says_that_it_is_guarded_is_warned_about if {
 	codes(admission.findings) == {"PG004"} with input as candidate with data.pipeguard.parameters as parameters
 }
 
-# Every policy that governs the pipe is content with a privileged container.
+# A privileged container is enough for every policy that governs the pipe.
 enough := nobody_with({"privilegedSuffices": true})
 
 privileged_with(changes) := replaced(privileged_pod, {"mounts": [replaced(privileged_mount, object.union({"policies": ["csi"]}, changes))]})

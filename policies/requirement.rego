@@ -2,9 +2,9 @@ package pipeguard.admission
 
 import data.pipeguard.parameters
 
-# What the requirement asks of a mount, in two questions that are answered once for an object:
-# does the namespace permit it, and does being privileged permit it? Neither holds if the parameters
-# are missing, malformed or of an unknown value.
+# The requirement for a mount, as two conditions that are evaluated once for an object: whether the namespace
+# permits it, and whether being privileged permits it. Neither holds if the parameters are missing, malformed
+# or have an unknown value.
 
 namespace_suffices if {
 	namespace_allowed
@@ -32,7 +32,7 @@ parameters_valid if {
 }
 
 # An object without namespace (a PersistentVolume) or without service account is in no allowed namespace.
-# Names that are no strings are refused as malformed input.
+# Names that are not strings are refused as malformed input.
 namespace_allowed if {
 	input.namespace != ""
 	input.serviceAccount != ""
@@ -40,12 +40,12 @@ namespace_allowed if {
 	service_account_allowed(parameters.allowedNamespaces[input.namespace])
 }
 
-# A misspelt key is a condition that cannot be evaluated, so it allows none.
+# A misspelt key is a condition that cannot be evaluated, so the entry allows no namespace.
 service_account_allowed(entry) if {
 	is_array(entry.serviceAccounts)
 	count(entry) == 1
 	input.serviceAccount in entry.serviceAccounts
 }
 
-# An entry may leave the service accounts open, in these ways and in no other.
+# An entry may allow any service account, in these two forms only.
 service_account_allowed(entry) if entry in {null, {}, {"serviceAccounts": null}, {"serviceAccounts": []}}

@@ -3,8 +3,8 @@ package pipeguard.admission
 # METADATA
 # title: A volume declares a guarded pipe that no container mounts
 # description: >-
-#   An ephemeral container could mount the volume later. There is no container that could be privileged,
-#   so only an allowed namespace passes, or, for a pipe that PipePolicies govern, a subject's service account.
+#   An ephemeral container could mount the volume later. No container mounts it yet, so none can count as privileged: the
+#   volume is admitted in an allowed namespace alone, or, if PipePolicies govern the pipe, to a subject's service account.
 # custom:
 #   code: PG002
 #   severity: high
@@ -13,7 +13,7 @@ package pipeguard.admission
 findings contains {"code": "PG002", "effect": effect_of(volume), "field": field_of(volume)} if {
 	some volume in input.unmounted
 	not volume.guarded == false
-	volume.neverAllowed == false # else it is a PG003
+	volume.neverAllowed == false # otherwise it is a PG003
 	not declaration_permitted(volume)
 }
 

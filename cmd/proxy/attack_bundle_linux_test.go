@@ -15,6 +15,7 @@ import (
 
 	"github.com/pipeguard/pipeguard/internal/bundle"
 	"github.com/pipeguard/pipeguard/internal/core/access"
+	"github.com/pipeguard/pipeguard/test/bundletest"
 	"github.com/pipeguard/pipeguard/test/harness"
 )
 
@@ -37,7 +38,7 @@ func TestABundleThatIsNotRightChangesNothing(t *testing.T) {
 		{"an older one", s.build(s.key, 6), one(bundle.ReasonRollback)},
 		{"its own revision with other content", s.build(s.key, 7, func(b *bundle.Bundle) { b.PolicyRevision = "sha256:00" }), one(bundle.ReasonTwice)},
 		{"one for another pool", s.build(s.key, 8, func(b *bundle.Bundle) { b.Audience = "other" }), one(bundle.ReasonAudience)},
-		{"one that another key has signed", s.build(newBundleKey(t), 8), one(bundle.ReasonKey)},
+		{"one that another key has signed", s.build(bundletest.NewKey(t), 8), one(bundle.ReasonKey)},
 		{"one that has ended", s.build(s.key, 8, func(b *bundle.Bundle) {
 			b.IssuedAt, b.ExpiresAt = time.Now().Add(-2*time.Hour), time.Now().Add(-time.Hour)
 		}), one(bundle.ReasonExpired)},
@@ -119,7 +120,7 @@ func TestWhatIsKeptIsNotBelievedUnseen(t *testing.T) {
 		t.Fatalf("%q, %v", kept, err)
 	}
 	t.Run("it was signed by a key that is not pinned any more", func(t *testing.T) {
-		s.write(s.keys, newBundleKey(t).PublicPEM())
+		s.write(s.keys, bundletest.NewKey(t).PublicPEM())
 		p := s.start(t)
 		if now := p.state(t); now.Refused == nil || now.Refused.Reason != bundle.ReasonKey || now.Oldest != 0 {
 			t.Errorf("status %+v, %+v", now, now.Refused)
@@ -182,7 +183,7 @@ func TestAKeyThatIsTakenBackClosesAllPipesWhileTheProxyRuns(t *testing.T) {
 	s.write(s.archive, s.build(s.key, far))
 	p := s.start(t)
 	p.until(t, "good", func(s bundle.Status) bool { return s.Revision == far })
-	next := newBundleKey(t)
+	next := bundletest.NewKey(t)
 	s.write(s.keys, next.PublicPEM())
 	p.until(t, "the old key is taken back", func(s bundle.Status) bool { return s.Invalid == bundle.ReasonNone })
 	p.shut(t)
@@ -195,17 +196,14 @@ func TestAKeyThatIsTakenBackClosesAllPipesWhileTheProxyRuns(t *testing.T) {
 
 func TestFaultsOfTheBundleStopTheStart(t *testing.T) {
 	s := newSite(t)
-	private, err := s.key.PrivatePEM()
-	if err != nil {
-		t.Fatal(err)
-	}
+	private := bundletest.PrivatePEM(t, s.key)
 	good := read(t, s.rules)
 	for name, c := range map[string]struct {
 		change func() error
 		want   string
 	}{
 		"no keys":           {func() error { return os.Remove(s.keys) }, "keys"},
-		"the private key":   {func() error { return os.WriteFile(s.keys, private, 0o600) }, "private key"},
+		"the private key":   {func() error { return os.WriteFile(s.keys, []byte(private), 0o600) }, "private key"},
 		"no key in it":      {func() error { return os.WriteFile(s.keys, nil, 0o600) }, "is empty"},
 		"a pool of no name": {func() error { return s.config(strings.Replace(good, "pool: default", "pool: Default", 1)) }, "bundle.pool"},
 		"neither file nor url": {func() error {
@@ -226,7 +224,7 @@ func TestFaultsOfTheBundleStopTheStart(t *testing.T) {
 			}
 			stderr := new(harness.Output)
 			code := run(t.Context(), []string{"--socket-dir", filepath.Join(shortDir(t), "s"), "--config", s.rules}, io.Discard, stderr)
-			if code != 1 || !strings.Contains(stderr.String(), c.want) || strings.Contains(stderr.String(), string(private[40:80])) {
+			if code != 1 || !strings.Contains(stderr.String(), c.want) || strings.Contains(stderr.String(), private[40:80]) {
 				t.Errorf("exit code %d:\n%s", code, stderr)
 			}
 		})

@@ -3,7 +3,6 @@ package main
 import (
 	"bufio"
 	"context"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"net"
@@ -20,6 +19,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/pipeguard/pipeguard/test/harness"
 )
 
 // These are the parts of a node that say who a caller is, each speaking its own protocol: control groups, which the kernel
@@ -85,7 +86,7 @@ func newMachine(t *testing.T, more string) *machine {
 	kubelet := httptest.NewTLSServer(http.HandlerFunc(n.pods))
 	t.Cleanup(kubelet.Close)
 	ca, token := filepath.Join(dir, "ca.crt"), filepath.Join(dir, "token")
-	text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: kubelet.Certificate().Raw})
+	text := []byte(harness.CertificatePEM(kubelet.Certificate()))
 	n.config = filepath.Join(dir, "proxy.yaml")
 	config := fmt.Sprintf("apiVersion: pipeguard.dev/v1alpha1\nkind: ProxyConfig\ncontainers:\n  endpoint: unix://%s\n  users: [\"uid:%d\"]\n  poll: 1h\n  nameTimeout: 4s\n  kubelet: {url: %q, caFile: %q, tokenFile: %q}\n%s%s",
 		filepath.Join(dir, "cri"), os.Getuid(), kubelet.URL, ca, token, attackRules, more)

@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/json"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"net/http"
@@ -16,6 +15,7 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
+	"github.com/pipeguard/pipeguard/test/harness"
 )
 
 // apiServer answers what the cluster's roles allow, in the API's own types.
@@ -66,7 +66,7 @@ func withRoles(t *testing.T, c cluster, roles ...string) (*machine, *apiServer) 
 	t.Cleanup(server.Close)
 	dir := t.TempDir()
 	ca, token, keys := filepath.Join(dir, "ca.crt"), filepath.Join(dir, "token"), filepath.Join(dir, "jwks.json")
-	text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	text := []byte(harness.CertificatePEM(server.Certificate()))
 	if err := errors.Join(os.WriteFile(ca, text, 0o600), os.WriteFile(token, []byte("secret"), 0o600), os.WriteFile(keys, c.jwks(), 0o600)); err != nil {
 		t.Fatal(err)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/pipeguard/pipeguard/api/v1alpha1"
 	"github.com/pipeguard/pipeguard/internal/bundle"
 	"github.com/pipeguard/pipeguard/internal/policyset"
+	"github.com/pipeguard/pipeguard/test/bundletest"
 	"github.com/pipeguard/pipeguard/test/harness"
 )
 
@@ -29,21 +30,12 @@ type site struct {
 func newSite(t *testing.T) *site {
 	t.Helper()
 	dir := t.TempDir()
-	s := &site{t: t, key: newBundleKey(t), keys: filepath.Join(dir, "key.pub"), archive: filepath.Join(dir, "bundle.tar.gz"), kept: filepath.Join(dir, "kept"), rules: configFor(t, "PathExists")}
+	s := &site{t: t, key: bundletest.NewKey(t), keys: filepath.Join(dir, "key.pub"), archive: filepath.Join(dir, "bundle.tar.gz"), kept: filepath.Join(dir, "kept"), rules: configFor(t, "PathExists")}
 	s.write(s.keys, s.key.PublicPEM())
 	// The node's own rules would let everybody do everything to disks, if they were asked.
 	text := strings.Replace(read(t, s.rules), "acl:\n", "acl:\n  pipes: [{pipe: \"disk-*\", mode: LogOnly}]\n", 1)
 	s.write(s.rules, fmt.Appendf(nil, "%sbundle: {pool: default, keys: %q, file: %q, dir: %q}\n", text, s.keys, s.archive, s.kept))
 	return s
-}
-
-func newBundleKey(t *testing.T) *bundle.Key {
-	t.Helper()
-	key, err := bundle.NewKey()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return key
 }
 
 func (s *site) write(file string, text []byte) {

@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"encoding/pem"
 	"fmt"
 	"io"
 	"net/http"
@@ -57,7 +56,7 @@ func newWatched(t *testing.T, more string) *watched {
 	server := httptest.NewTLSServer(witness)
 	t.Cleanup(server.Close)
 	authority := filepath.Join(dir, "ca.pem")
-	harness.Replace(t, authority, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})))
+	harness.Replace(t, authority, harness.CertificatePEM(server.Certificate()))
 	file := filepath.Join(dir, "audit.key")
 	w.remembered = file + ".signed"
 	if err := evidence.WriteKey(file, logKey); err != nil {

@@ -71,22 +71,9 @@ func TestCallsArePassedOnToAnotherProcess(t *testing.T) {
 	behind := filepath.Join(dir, "s")
 	cmd := exec.Command(exe, "-test.run=^TestCallsArePassedOnToAnotherProcess$")
 	cmd.Env = append(os.Environ(), upstreamEnv+"="+behind)
-	stderr := new(harness.Output)
-	cmd.Stdout, cmd.Stderr = stderr, stderr
-	stdin, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = stdin.Close()
-		if err := cmd.Wait(); err != nil {
-			t.Errorf("the other process: %v\n%s", err, stderr)
-		}
-	})
-	stderr.Await(t, 1, `"msg":"serving"`)
+	upstream := harness.Converse(t, cmd)
+	t.Cleanup(upstream.End)
+	upstream.Stderr.Await(t, 1, `"msg":"serving"`)
 
 	p := startProgram(t, "--config", upstreamConfig(t, "Mkdir, PathExists, Rmdir", exe), "-metrics-bind-address", "127.0.0.1:0")
 	ready := func() (string, int) {

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pipeguard/pipeguard/internal/bundle"
+	"github.com/pipeguard/pipeguard/test/bundletest"
 )
 
 func TestReportsNeedANodeCredentialsAndAServer(t *testing.T) {
@@ -59,21 +59,15 @@ func TestReportsGoToTheServerOfTheContainersEnvironment(t *testing.T) {
 }
 
 func TestOnlyPublicKeysGoToANode(t *testing.T) {
-	key, err := bundle.NewKey()
-	if err != nil {
-		t.Fatal(err)
-	}
-	private, err := key.PrivatePEM()
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := bundletest.NewKey(t)
+	private := bundletest.PrivatePEM(t, key)
 	file := filepath.Join(t.TempDir(), "keys")
 	for name, c := range map[string]struct {
 		text []byte
 		good bool
 	}{
 		"a key": {key.PublicPEM(), true}, "two": {append(key.PublicPEM(), key.PublicPEM()...), true},
-		"none": {nil, false}, "the private half": {private, false}, "text": {[]byte("x"), false}, "too much": {make([]byte, 1<<20), false},
+		"none": {nil, false}, "the private half": {[]byte(private), false}, "text": {[]byte("x"), false}, "too much": {make([]byte, 1<<20), false},
 	} {
 		if err := os.WriteFile(file, c.text, 0o600); err != nil {
 			t.Fatal(err)

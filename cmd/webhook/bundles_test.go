@@ -20,15 +20,15 @@ import (
 	"github.com/pipeguard/pipeguard/internal/controller"
 	"github.com/pipeguard/pipeguard/internal/controller/publish"
 	"github.com/pipeguard/pipeguard/internal/core/access"
+	"github.com/pipeguard/pipeguard/test/bundletest"
 	"github.com/pipeguard/pipeguard/test/harness"
 )
 
 // newTestBundles is what a replica has whose activated policies a test sets.
 func newTestBundles(t *testing.T, active *controller.Activated) (*bundles, *int) {
 	t.Helper()
-	_, text := newKey(t)
 	key := filepath.Join(t.TempDir(), "bundle.key")
-	harness.Replace(t, key, text)
+	harness.Replace(t, key, bundletest.PrivatePEM(t, bundletest.NewKey(t)))
 	o := bundleOptions{Key: key, Pools: []string{"default"}, Namespace: "n"}
 	b, err := newBundles(o, &rest.Config{Host: "http://127.0.0.1:1"}, prometheus.NewRegistry(), zap.NewNop())
 	if err != nil {

@@ -2,8 +2,6 @@ package main
 
 import (
 	"bytes"
-	"crypto/x509"
-	"encoding/pem"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -13,6 +11,8 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+
+	"github.com/pipeguard/pipeguard/test/harness"
 )
 
 func TestProbeAsksARunningWebhook(t *testing.T) {
@@ -38,14 +38,8 @@ func answering(t *testing.T, status int, answer string) (url, ca string) {
 	}))
 	t.Cleanup(server.Close)
 	ca = filepath.Join(t.TempDir(), "ca.pem")
-	if err := os.WriteFile(ca, certificatePEM(server.Certificate()), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	harness.Replace(t, ca, harness.CertificatePEM(server.Certificate()))
 	return server.URL, ca
-}
-
-func certificatePEM(c *x509.Certificate) []byte {
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.Raw})
 }
 
 func TestProbeFailsUnlessBothAnswersAreRight(t *testing.T) {

@@ -13,22 +13,9 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/pipeguard/pipeguard/internal/bundle"
+	"github.com/pipeguard/pipeguard/test/bundletest"
 	"github.com/pipeguard/pipeguard/test/harness"
 )
-
-// newKey makes a key and its PEM.
-func newKey(t *testing.T) (*bundle.Key, string) {
-	t.Helper()
-	key, err := bundle.NewKey()
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := key.PrivatePEM()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return key, string(text)
-}
 
 func TestAKeyIsReadAnewEachTime(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "bundle.key")
@@ -37,8 +24,8 @@ func TestAKeyIsReadAnewEachTime(t *testing.T) {
 		t.Errorf("a file that is not there: %v", err)
 	}
 	for range 2 {
-		want, text := newKey(t)
-		harness.Replace(t, file, text)
+		want := bundletest.NewKey(t)
+		harness.Replace(t, file, bundletest.PrivatePEM(t, want))
 		if got, err := s.readKey(); err != nil || got.ID() != want.ID() {
 			t.Errorf("key %v, want %v: %v", got, want, err)
 		}
@@ -46,7 +33,8 @@ func TestAKeyIsReadAnewEachTime(t *testing.T) {
 }
 
 func TestWhatIsNoPrivateKeyIsRefusedWithoutShowingIt(t *testing.T) {
-	key, text := newKey(t)
+	key := bundletest.NewKey(t)
+	text := bundletest.PrivatePEM(t, key)
 	file := filepath.Join(t.TempDir(), "bundle.key")
 	s := &signing{key: file, log: zap.NewNop()}
 	middle := text[60:100]
@@ -132,8 +120,7 @@ func TestAnotherKeyIsNoticed(t *testing.T) {
 		if err := os.Mkdir(filepath.Join(dir, name), 0o700); err != nil {
 			t.Fatal(err)
 		}
-		_, text := newKey(t)
-		harness.Replace(t, filepath.Join(dir, name, "bundle.key"), text)
+		harness.Replace(t, filepath.Join(dir, name, "bundle.key"), bundletest.PrivatePEM(t, bundletest.NewKey(t)))
 	}
 	point := func(name string) {
 		next := filepath.Join(dir, "..next")

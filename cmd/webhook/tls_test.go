@@ -2,37 +2,20 @@ package main
 
 import (
 	"crypto/tls"
-	"crypto/x509"
-	"encoding/pem"
 	"net/http"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
-
-	"go.uber.org/zap"
 
 	"github.com/pipeguard/pipeguard/test/harness"
 )
 
 func TestGivenCertificatesAreServedAndClientsHaveToShowTheirs(t *testing.T) {
 	dir := t.TempDir()
-	i, err := newIssuer([]string{"127.0.0.1"}, time.Now, zap.NewNop())
-	if err != nil {
-		t.Fatal(err)
+	given, ca := harness.SelfSigned(t, "127.0.0.1"), filepath.Join(dir, "ca.pem")
+	for file, text := range map[string]string{ca: given.PEM, filepath.Join(dir, "tls.crt"): given.PEM, filepath.Join(dir, "tls.key"): given.KeyPEM} {
+		harness.Replace(t, file, text)
 	}
-	ca := filepath.Join(dir, "ca.pem")
-	if err := i.writeAuthority(ca); err != nil {
-		t.Fatal(err)
-	}
-	given := i.leaf.Load()
-	key, err := x509.MarshalPKCS8PrivateKey(given.PrivateKey)
-	if err != nil {
-		t.Fatal(err)
-	}
-	harness.Replace(t, filepath.Join(dir, "tls.crt"), string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: given.Certificate[0]})))
-	harness.Replace(t, filepath.Join(dir, "tls.key"), string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key})))
-
 	policies := copyPolicy(t)
 	p := startWith(t, ca, "--cert-dir="+dir, "--policy-dir="+policies)
 	if a := p.review(t, "team-a", pipe); a.Allowed {

@@ -1,15 +1,9 @@
 package httpsclient
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"encoding/pem"
 	"io"
 	"log"
-	"math/big"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -19,6 +13,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/pipeguard/pipeguard/test/harness"
 )
 
 // server answers each request with the credentials that came with it.
@@ -53,32 +49,6 @@ func rewrite(t *testing.T, name, text string) {
 	}
 }
 
-func authority(s *httptest.Server) string {
-	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw}))
-}
-
-// stranger is a certificate that has signed nothing here, and its key.
-func stranger(t *testing.T) (certificate, key string) {
-	t.Helper()
-	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
-	if err != nil {
-		t.Fatal(err)
-	}
-	plain, err := x509.MarshalPKCS8PrivateKey(private)
-	if err != nil {
-		t.Fatal(err)
-	}
-	encode := func(kind string, b []byte) string {
-		return string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: b}))
-	}
-	return encode("CERTIFICATE", der), encode("PRIVATE KEY", plain)
-}
-
 func get(t *testing.T, c *http.Client, url string) (string, error) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
@@ -99,7 +69,7 @@ func fails(t *testing.T, c *http.Client, url, want string) {
 
 func TestFilesAreReadAgain(t *testing.T) {
 	s := server(t, nil, credentials)
-	o := Options{CAFile: file(t, authority(s)), CADecides: true, TokenFile: file(t, " secret.one\n")}
+	o := Options{CAFile: file(t, harness.CertificatePEM(s.Certificate())), CADecides: true, TokenFile: file(t, " secret.one\n")}
 	c, err := New(o)
 	if err != nil {
 		t.Fatal(err)
@@ -123,12 +93,11 @@ func TestFilesAreReadAgain(t *testing.T) {
 		fails(t, c, s.URL, want)
 	}
 	rewrite(t, o.TokenFile, "secret.two")
-	other, _ := stranger(t)
-	for text, want := range map[string]string{other: "certificate", "garbage": "holds no certificate", "": "is empty", strings.Repeat("a", maxFile+1): "more than"} {
+	for text, want := range map[string]string{harness.SelfSigned(t).PEM: "certificate", "garbage": "holds no certificate", "": "is empty", strings.Repeat("a", maxFile+1): "more than"} {
 		rewrite(t, o.CAFile, text)
 		fails(t, c, s.URL, want)
 	}
-	rewrite(t, o.CAFile, authority(s))
+	rewrite(t, o.CAFile, harness.CertificatePEM(s.Certificate()))
 	succeeds("Bearer secret.two")
 	if runtime.GOOS != "windows" {
 		if err := os.Chmod(o.CAFile, 0o666); err != nil {
@@ -147,7 +116,7 @@ func TestOnlyTheServerIsAsked(t *testing.T) {
 		http.Redirect(w, r, other.URL, http.StatusTemporaryRedirect)
 	})
 	t.Setenv("HTTPS_PROXY", plain.URL)
-	c, err := New(Options{CAFile: file(t, authority(s)+authority(other)), TokenFile: file(t, "secret")})
+	c, err := New(Options{CAFile: file(t, harness.CertificatePEM(s.Certificate())+harness.CertificatePEM(other.Certificate())), TokenFile: file(t, "secret")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -182,7 +151,7 @@ func TestAnswersAreBounded(t *testing.T) {
 		}
 	})
 	defer close(long)
-	c, err := New(Options{CAFile: file(t, authority(s)), Timeout: time.Second})
+	c, err := New(Options{CAFile: file(t, harness.CertificatePEM(s.Certificate())), Timeout: time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -203,8 +172,8 @@ func TestServersAreBelievedByTheFileAlone(t *testing.T) {
 		url, want string
 	}{
 		"the system's authorities": {Options{}, s.URL, "certificate"},
-		"another name":             {Options{CAFile: file(t, authority(s)), ServerName: "other.test"}, s.URL, "other.test"},
-		"an old version of TLS":    {Options{CAFile: file(t, authority(old))}, old.URL, "protocol version"},
+		"another name":             {Options{CAFile: file(t, harness.CertificatePEM(s.Certificate())), ServerName: "other.test"}, s.URL, "other.test"},
+		"an old version of TLS":    {Options{CAFile: file(t, harness.CertificatePEM(old.Certificate()))}, old.URL, "protocol version"},
 	} {
 		c, err := New(test.o)
 		if err != nil {
@@ -215,8 +184,7 @@ func TestServersAreBelievedByTheFileAlone(t *testing.T) {
 }
 
 func TestNewReportsAllThatIsWrong(t *testing.T) {
-	certificate, key := stranger(t)
-	_, otherKey := stranger(t)
+	certificate, other := harness.SelfSigned(t), harness.SelfSigned(t)
 	missing := filepath.Join(t.TempDir(), "missing")
 	_, err := New(Options{CAFile: missing, CertFile: missing + "3", KeyFile: missing + "4"})
 	for _, want := range []string{"CA file: ", "client certificate: "} {
@@ -224,13 +192,13 @@ func TestNewReportsAllThatIsWrong(t *testing.T) {
 			t.Errorf("got %v, want %q", err, want)
 		}
 	}
-	if _, err := New(Options{CertFile: file(t, certificate), KeyFile: file(t, otherKey)}); err == nil || !strings.Contains(err.Error(), "client certificate") {
+	if _, err := New(Options{CertFile: file(t, certificate.PEM), KeyFile: file(t, other.KeyPEM)}); err == nil || !strings.Contains(err.Error(), "client certificate") {
 		t.Errorf("a key of another certificate: %v", err)
 	}
 	if c, err := New(Options{CADecides: true}); c != nil || err == nil || !strings.Contains(err.Error(), "CA file: want one") {
 		t.Errorf("the system's authorities decide: %v", err)
 	}
-	if _, err := New(Options{CertFile: file(t, certificate), KeyFile: file(t, key)}); err != nil {
+	if _, err := New(Options{CertFile: file(t, certificate.PEM), KeyFile: file(t, certificate.KeyPEM)}); err != nil {
 		t.Error(err)
 	}
 }
@@ -239,8 +207,7 @@ func TestCertPool(t *testing.T) {
 	if pool, err := CertPool(""); pool != nil || err != nil {
 		t.Errorf("the system's: %v, %v", pool, err)
 	}
-	certificate, _ := stranger(t)
-	if pool, err := CertPool(file(t, certificate)); pool == nil || err != nil {
+	if pool, err := CertPool(file(t, harness.SelfSigned(t).PEM)); pool == nil || err != nil {
 		t.Error(err)
 	}
 	if pool, err := CertPool(file(t, "garbage")); pool != nil || err == nil || !strings.Contains(err.Error(), "holds no certificate") {

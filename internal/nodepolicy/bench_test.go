@@ -12,6 +12,7 @@ import (
 	"github.com/pipeguard/pipeguard/internal/nodepolicy"
 	"github.com/pipeguard/pipeguard/internal/policy"
 	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
+	"github.com/pipeguard/pipeguard/test/bundletest"
 )
 
 // many are n policies, each for the driver of a namespace of its own: half of them for disks, with a method that is spelled out,
@@ -62,10 +63,7 @@ func likeTheProxy(b *testing.B) nodepolicy.Options {
 // BenchmarkActivate is what a new bundle costs a node: its signature and its form are checked, it is compiled and tried; and
 // all of it, with the bundle stored on the disk before it counts.
 func BenchmarkActivate(b *testing.B) {
-	key, err := bundle.NewKey()
-	if err != nil {
-		b.Fatal(err)
-	}
+	key := bundletest.NewKey(b)
 	keys, err := bundle.ParseKeys(key.PublicPEM())
 	if err != nil {
 		b.Fatal(err)

@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/pipeguard/pipeguard/test/harness"
 )
 
 // TestMain lets this binary be a program under Run that never ends by itself. It says so on its standard
@@ -48,40 +50,33 @@ func TestASignalEndsTheContext(t *testing.T) {
 func TestASecondSignalEndsAFunctionThatHangs(t *testing.T) {
 	program := exec.Command(os.Args[0])
 	program.Env = append(os.Environ(), "WINSVC_HANG=1")
-	says, err := program.StdoutPipe()
+	p, err := harness.Start("a function that hangs", program)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := program.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = program.Process.Kill() })
-	said := make([]byte, 1)
-	for range 2 {
-		if _, err := says.Read(said); err != nil {
-			t.Fatal(err)
-		}
+	t.Cleanup(p.Kill)
+	for _, step := range []string{"1", "2"} {
+		p.Stdout.Await(t, 1, step)
 		// The second is sent after the context has ended; AfterFunc may still be about to run, so a
 		// signal that comes too early is swallowed and the next one is not.
-		if err := program.Process.Signal(syscall.SIGTERM); err != nil {
+		if err := p.Signal(syscall.SIGTERM); err != nil {
 			t.Fatal(err)
 		}
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- program.Wait() }()
 	// With pauses: a process that dies of a signal, and is sent more of them while it does, may die of something else.
 	again := time.NewTicker(100 * time.Millisecond)
 	defer again.Stop()
 	for {
 		select {
-		case err := <-ended:
+		case <-p.Exited():
+			err := p.Wait()
 			var exit *exec.ExitError
 			if !errors.As(err, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGTERM {
 				t.Errorf("it ended with %v", err)
 			}
 			return
 		case <-again.C:
-			_ = program.Process.Signal(syscall.SIGTERM)
+			_ = p.Signal(syscall.SIGTERM)
 		}
 	}
 }

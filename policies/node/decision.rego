@@ -1,13 +1,13 @@
 # METADATA
 # title: Admission of calls on the pipes of a node
 # description: >-
-#   Asked after the access list has allowed a call. Every rule adds to the set `findings`. One finding that denies, or
+#   Evaluated after the access list has allowed a call. Every rule adds to the set `findings`. One finding that denies, or
 #   one whose effect is unknown, refuses the call. To add a rule, add a file to this package.
 package pipeguard.node
 
 # METADATA
 # title: Decision
-# description: The one document that is asked for.
+# description: The one document that the proxy evaluates.
 # entrypoint: true
 decision := {"allowed": allowed, "findings": findings}
 

@@ -8,7 +8,7 @@ test_offline_is_refused_to_whoever_is_not_named if {
 	}
 }
 
-# Whatever is not plainly online counts as offline.
+# Every state except online counts as offline.
 test_what_is_not_online_is_offline if {
 	every value in [null, "true", 1, [true], {"a": true}] {
 		not node.allowed with input as set_state(driver, value)

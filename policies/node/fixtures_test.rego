@@ -1,6 +1,6 @@
 package pipeguard.node_test
 
-# What the tests share: a call that nothing is wrong with, and callers.
+# Fixtures that the tests share: a call that is allowed, and callers.
 
 call := {
 	"peer": driver,

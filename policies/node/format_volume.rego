@@ -2,13 +2,13 @@ package pipeguard.node
 
 # METADATA
 # title: A volume would be formatted by a caller that is not named
-# description: Formatting ends what was on a volume.
+# description: Formatting destroys the data of a volume.
 # custom:
 #   code: PN004
 #   severity: high
 #   docs: https://github.com/pipeguard/pipeguard/blob/main/docs/rules.md#pn004
 #   remedy: >-
-#     If this is a driver of block volumes, spell out FormatVolume in a rule of the access list, beside the driver; or in node.methods
+#     If this is a driver of block volumes, spell out FormatVolume in a rule of the access list that names the driver; or in node.methods
 #     of a PipePolicy.
 findings contains {"code": "PN004", "effect": "deny"} if {
 	input.group == "volume"

@@ -1,7 +1,7 @@
 package pipeguard.node
 
 # METADATA
-# title: The input is not what these policies know
+# title: The input has a form that these policies do not know
 # description: >-
 #   A part that the rules read is missing or has the wrong type. A rule cannot find what it cannot read, so the call
 #   is refused.
@@ -12,7 +12,7 @@ package pipeguard.node
 #   remedy: Run the proxy and the policies of the same release.
 findings contains {"code": "PN000", "effect": "deny"} if not well_formed
 
-# The proxy makes inputs of one form. What is asked here is what the rules rest on.
+# The proxy makes inputs of one form. These conditions are the parts of it that the rules depend on.
 well_formed if {
 	is_string(input.group)
 	input.group != ""
@@ -23,8 +23,8 @@ well_formed if {
 	is_boolean(input.named)
 }
 
-# Who may do what the other rules refuse to everybody else is found before this policy is asked: a rule of the access list that
-# covers the call names its caller.
+# The exceptions to the other rules are decided before this policy is asked: a caller is exempt if a rule of the access list
+# that covers the call names it.
 default is_named := false
 
 is_named if input.named == true

@@ -15,7 +15,7 @@ malformed contains replaced(call, {"peer": value}) if some value in [null, "x", 
 
 malformed contains replaced(call, {"named": value}) if some value in unsaid
 
-# What nobody has said in so many words.
+# Inputs that do not state explicitly that the caller is named.
 unsaid := [null, "true", "", 1, [true], {"a": true}]
 
 test_there_are_malformed_inputs if count(malformed) == 31

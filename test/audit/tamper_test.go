@@ -3,7 +3,6 @@ package audit
 import (
 	"bytes"
 	"encoding/base64"
-	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -12,10 +11,12 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/pipeguard/pipeguard/internal/audit/evidence"
 	"github.com/pipeguard/pipeguard/internal/audit/segment"
+	"github.com/pipeguard/pipeguard/test/harness"
 )
 
 // edit is one way to lie with a log.
@@ -228,17 +229,13 @@ func TestASecondVerifierFindsTheSameLies(t *testing.T) {
 // secondVerdict runs verify.py, whose exit codes are those of pipeguard audit verify.
 func secondVerdict(t *testing.T, interpreter string, args ...string) evidence.Verdict {
 	t.Helper()
-	out, err := exec.Command(interpreter, append([]string{filepath.Join(".", "verify.py")}, args...)...).CombinedOutput() //nolint:gosec // the verifier beside this file
-	code := 0
-	var failed *exec.ExitError
-	if errors.As(err, &failed) {
-		code = failed.ExitCode()
-	} else if err != nil {
+	out, errOut, code, err := harness.Run(exec.Command(interpreter, append([]string{filepath.Join(".", "verify.py")}, args...)...)) //nolint:gosec // the verifier beside this file
+	if err != nil {
 		t.Fatal(err)
 	}
 	verdict := map[int]evidence.Verdict{0: evidence.VerdictOK, 1: evidence.VerdictTampered, 3: evidence.VerdictIncomplete}[code]
-	if verdict == "" || !bytes.HasPrefix(out, []byte(verdict)) {
-		t.Fatalf("exit code %d: %s", code, out)
+	if verdict == "" || !strings.HasPrefix(out, string(verdict)) {
+		t.Fatalf("exit code %d: %s%s", code, out, errOut)
 	}
 	return verdict
 }

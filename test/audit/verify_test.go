@@ -18,6 +18,7 @@ import (
 	"github.com/pipeguard/pipeguard/internal/audit/evidence"
 	"github.com/pipeguard/pipeguard/internal/audit/segment"
 	"github.com/pipeguard/pipeguard/test/audit/evidencetest"
+	"github.com/pipeguard/pipeguard/test/harness"
 )
 
 // python is the second verifier's interpreter.
@@ -111,10 +112,9 @@ func TestASecondVerifierAgrees(t *testing.T) {
 	agree("the log as it is", "ok", outside)
 	agree("without an outside checkpoint", "incomplete")
 	for _, args := range [][]string{{dir}, {filepath.Join(dir, "none"), vkey}} {
-		var failed *exec.ExitError
-		out, err := exec.Command(interpreter, append([]string{"verify.py"}, args...)...).CombinedOutput() //nolint:gosec // the verifier beside this file
-		if !errors.As(err, &failed) || failed.ExitCode() != 2 {
-			t.Errorf("%q: %v, %s", args, err, out)
+		out, errOut, code, err := harness.Run(exec.Command(interpreter, append([]string{"verify.py"}, args...)...)) //nolint:gosec // the verifier beside this file
+		if err != nil || code != 2 {
+			t.Errorf("%q: exit code %d, %v, %s%s", args, code, err, out, errOut)
 		}
 	}
 	entries, err := os.ReadDir(dir)

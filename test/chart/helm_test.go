@@ -14,6 +14,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
+
+	"github.com/pipeguard/pipeguard/test/harness"
 )
 
 const (
@@ -25,11 +27,7 @@ const (
 // tool returns the path of a program that test/tools builds. Without it nothing is tested, which must not go unseen.
 func tool(t *testing.T, name string) string {
 	t.Helper()
-	dir := os.Getenv("PIPEGUARD_TOOLS")
-	if dir == "" {
-		dir = filepath.Join(root, "dist", "tools")
-	}
-	path, err := filepath.Abs(filepath.Join(dir, name))
+	path, err := filepath.Abs(filepath.Join(harness.Tools(), name))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/pipeguard/pipeguard/internal/bundle"
 	"github.com/pipeguard/pipeguard/internal/config"
+	"github.com/pipeguard/pipeguard/test/bundletest"
 )
 
 // bundleKeys are public keys, in PEM.
@@ -20,10 +21,7 @@ func bundleKeys(t *testing.T, n int) string {
 	t.Helper()
 	var text strings.Builder
 	for range n {
-		key, err := bundle.NewKey()
-		if err != nil {
-			t.Fatal(err)
-		}
+		key := bundletest.NewKey(t)
 		text.Write(key.PublicPEM())
 	}
 	return text.String()

@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -46,4 +47,13 @@ func Build(ctx context.Context, dir string, args ...string) (exe string, err err
 		exe += ".exe"
 	}
 	return exe, nil
+}
+
+// EnvTools names the directory with the programs that test/tools/build makes.
+const EnvTools = "PIPEGUARD_TOOLS"
+
+// Tools is the directory with the programs that test/tools/build makes: dist/tools of the checkout, unless the
+// environment names another.
+func Tools() string {
+	return cmp.Or(os.Getenv(EnvTools), filepath.Join(Root(), "dist", "tools"))
 }

@@ -15,7 +15,7 @@ import (
 type Conversation struct {
 	*Process
 	t     testing.TB
-	in    io.Writer
+	in    io.WriteCloser
 	heard int // bytes of its standard output
 }
 
@@ -70,6 +70,15 @@ func (c *Conversation) Ask(format string, args ...any) string {
 	c.t.Helper()
 	c.Say(format, args...)
 	return c.Hear()
+}
+
+// End closes the standard input of the process, and fails the test unless the process ends with exit code 0.
+func (c *Conversation) End() {
+	c.t.Helper()
+	_ = c.in.Close()
+	if err := c.Wait(); err != nil {
+		c.t.Errorf("%s: %v\n%s", c.Name, err, c.Stderr.String())
+	}
 }
 
 // Obey is the other side: it hands each line of in to do, as a verb and the rest, and writes the answer to out, until in ends.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -41,6 +42,18 @@ func Start(name string, cmd *exec.Cmd) (*Process, error) {
 	return p, nil
 }
 
+// Run runs a program to its end and returns what it wrote to each stream and its exit code. An error means that it could
+// not be run.
+func Run(cmd *exec.Cmd) (stdout, stderr string, code int, err error) {
+	var out, fault strings.Builder
+	cmd.Stdout, cmd.Stderr = &out, &fault
+	err = cmd.Run()
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		return out.String(), fault.String(), exit.ExitCode(), nil
+	}
+	return out.String(), fault.String(), 0, err
+}
+
 // PID is the number of the process.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
 
@@ -49,6 +62,12 @@ func (p *Process) Signal(s os.Signal) error { return p.cmd.Process.Signal(s) }
 
 // Exited is closed when the program has ended.
 func (p *Process) Exited() <-chan struct{} { return p.exited }
+
+// Wait returns when the program has ended, with an error unless its exit code is 0.
+func (p *Process) Wait() error {
+	<-p.exited
+	return p.err
+}
 
 // Await asks again and again until ask returns nil, the program ends or the time is over.
 func (p *Process) Await(ctx context.Context, limit time.Duration, ask func(context.Context) error) error {

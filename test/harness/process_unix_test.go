@@ -72,3 +72,13 @@ func TestAwaitSaysWhyAProgramIsNotReady(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+func TestRunTellsAnExitCodeFromAProgramThatIsMissing(t *testing.T) {
+	stdout, stderr, code, err := Run(exec.Command("/bin/sh", "-c", "echo said; echo complained >&2; exit 3"))
+	if stdout != "said\n" || stderr != "complained\n" || code != 3 || err != nil {
+		t.Errorf("got %q, %q, %d, %v", stdout, stderr, code, err)
+	}
+	if _, _, _, err := Run(exec.Command(filepath.Join(t.TempDir(), "nothing"))); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("got %v", err)
+	}
+}

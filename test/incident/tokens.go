@@ -4,7 +4,6 @@ import (
 	"crypto/rand"
 	"encoding/base64"
 	"encoding/json"
-	"encoding/pem"
 	"errors"
 	"net/http"
 	"net/http/httptest"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/pipeguard/pipeguard/internal/core/caller"
 	"github.com/pipeguard/pipeguard/internal/proxy/token"
+	"github.com/pipeguard/pipeguard/test/harness"
 )
 
 // audience is the name that tokens are made for here.
@@ -43,7 +43,7 @@ func startCluster(of caller.Caller, dir string) (*cluster, error) {
 	if c.pod, err = tokenOf(of); err != nil {
 		return nil, errors.Join(err, c.close())
 	}
-	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: api.Certificate().Raw})
+	authority := []byte(harness.CertificatePEM(api.Certificate()))
 	if err := errors.Join(os.WriteFile(c.file("ca.crt"), authority, 0o600), os.WriteFile(c.file("token"), []byte("proxy.own.token"), 0o600)); err != nil {
 		return nil, errors.Join(err, c.close())
 	}

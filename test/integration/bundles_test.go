@@ -23,6 +23,7 @@ import (
 	"github.com/pipeguard/pipeguard/internal/core/caller"
 	"github.com/pipeguard/pipeguard/internal/nodepolicy"
 	"github.com/pipeguard/pipeguard/internal/policy"
+	"github.com/pipeguard/pipeguard/test/bundletest"
 	"github.com/pipeguard/pipeguard/test/harness"
 	"github.com/pipeguard/pipeguard/test/integration/cluster"
 )
@@ -121,15 +122,9 @@ func (s *signed) args(t *testing.T) []string {
 // rotate replaces the key that bundles are signed with. Replicas that run look at its file every ten seconds.
 func (s *signed) rotate(t *testing.T) {
 	t.Helper()
-	key, err := bundle.NewKey()
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := key.PrivatePEM()
-	if err != nil {
-		t.Fatal(err)
-	}
-	harness.Replace(t, s.file, string(text))
+	key := bundletest.NewKey(t)
+	harness.Replace(t, s.file, bundletest.PrivatePEM(t, key))
+	var err error
 	if s.keys, err = bundle.ParseKeys(key.PublicPEM()); err != nil {
 		t.Fatal(err)
 	}
@@ -291,10 +286,7 @@ func refusesBoth(t *testing.T, s *signed) {
 func undone(t *testing.T, s *signed) {
 	t.Helper()
 	b := s.publishes(t, diskPolicy(namespace(t, "mine", driver)))
-	stranger, err := bundle.NewKey()
-	if err != nil {
-		t.Fatal(err)
-	}
+	stranger := bundletest.NewKey(t)
 	forged := b
 	forged.Revision = bundle.LatestRevision(forged.IssuedAt)
 	text, err := bundle.Build(forged, stranger)

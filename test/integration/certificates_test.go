@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pipeguard/pipeguard/internal/certs"
+	"github.com/pipeguard/pipeguard/test/harness"
 	"github.com/pipeguard/pipeguard/test/integration/cluster"
 )
 
@@ -195,18 +196,14 @@ func TestCertificatesRotateWithoutOneCallThatFails(t *testing.T) {
 
 func TestAWrongCABundleIsNoticedAndHealed(t *testing.T) {
 	release, replica := led(t)
-	recorder, err := cluster.StartRecorder() // for a certificate of somebody else
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer recorder.Close() //nolint:errcheck // nobody has asked it anything
+	other := []byte(harness.SelfSigned(t, cluster.ServiceHost).PEM)
 	c := &admissionregistrationv1.ValidatingWebhookConfiguration{}
 	if err := at(t).api.Client.Get(t.Context(), client.ObjectKey{Name: cluster.ObjectConfiguration}, c); err != nil {
 		t.Fatal(err)
 	}
 	changed(t, c, func() {
 		for i := range c.Webhooks {
-			c.Webhooks[i].ClientConfig.CABundle = recorder.CA
+			c.Webhooks[i].ClientConfig.CABundle = other
 		}
 	})
 	eventually(t, "the replica is not ready and says why", func(ctx context.Context) error {

@@ -113,7 +113,7 @@ func TestATemplateThatIsNoLongerOfLinuxIsRefused(t *testing.T) {
 // away registers the webhook configuration of a chart with these values, and nobody answers.
 func away(t *testing.T, values ...string) {
 	t.Helper()
-	r, err := cluster.StartRecorder()
+	r, err := cluster.StartRecorder(t)
 	if err != nil {
 		t.Fatal(err)
 	}

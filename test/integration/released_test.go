@@ -101,7 +101,7 @@ func standalone(t *testing.T, parameters string) *cluster.Standalone {
 func recorded(t *testing.T) *cluster.Recorder {
 	t.Helper()
 	s := at(t)
-	r, err := cluster.StartRecorder()
+	r, err := cluster.StartRecorder(t)
 	if err != nil {
 		t.Fatal(err)
 	}

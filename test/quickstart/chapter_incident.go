@@ -7,6 +7,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+
+	"github.com/pipeguard/pipeguard/test/harness"
 )
 
 // incident plays a day on another node, on which somebody breaks in, and reads the log that is left as a reviewer would.
@@ -18,17 +20,15 @@ func incident(ctx context.Context, s *story, st *stage) {
 		return func() error {
 			cmd := exec.CommandContext(ctx, st.programs.pipeguard, strings.Fields(args)...) // #nosec G204 -- a program that was just built
 			cmd.Dir = dir
-			out, err := cmd.CombinedOutput()
-			var exit *exec.ExitError
-			if err != nil && !errors.As(err, &exit) {
+			out, errOut, got, err := harness.Run(cmd)
+			if err != nil {
 				return err
 			}
-			got := cmd.ProcessState.ExitCode()
-			s.show(fmt.Sprintf("$ pipeguard %s\n%s\nexit code %d", args, strings.TrimRight(string(out), "\n"), got))
+			s.show(fmt.Sprintf("$ pipeguard %s\n%s\nexit code %d", args, strings.TrimRight(out+errOut, "\n"), got))
 			if got != code {
 				return fmt.Errorf("exit code %d, %d expected", got, code)
 			}
-			return mentions(string(out), words...)
+			return mentions(out+errOut, words...)
 		}
 	}
 	const trust = " --keys elsewhere/keys.pub --checkpoint elsewhere/win-01.checkpoint"

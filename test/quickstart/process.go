@@ -2,9 +2,7 @@ package main
 
 import (
 	"context"
-	"errors"
 	"os/exec"
-	"strings"
 
 	"github.com/pipeguard/pipeguard/test/harness"
 )
@@ -15,13 +13,5 @@ func start(name, exe string, args ...string) (*harness.Process, error) {
 
 // output runs a program to its end and returns what it wrote to each stream and its exit code.
 func output(ctx context.Context, exe string, args ...string) (stdout, stderr string, code int, err error) {
-	var out, errOut strings.Builder
-	cmd := exec.CommandContext(ctx, exe, args...) // #nosec G204 -- a program that was just built
-	cmd.Stdout, cmd.Stderr = &out, &errOut
-	err = cmd.Run()
-	var exit *exec.ExitError
-	if errors.As(err, &exit) {
-		return out.String(), errOut.String(), exit.ExitCode(), nil
-	}
-	return out.String(), errOut.String(), 0, err
+	return harness.Run(exec.CommandContext(ctx, exe, args...)) // #nosec G204 -- a program that was just built
 }

@@ -68,16 +68,14 @@ func TestAKilledClientLeavesTheProxyInOrder(t *testing.T) {
 		t.Fatal(err)
 	}
 	ctx := bounded(t)
-	command, output := p.call(ctx, self, "RmdirContents", p.path("full"))
+	client := p.call(ctx, self, "RmdirContents", p.path("full"))
 	p.untilItShrinks(ctx, "full", files)
-	if err := command.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	if err := command.Wait(); err == nil {
-		t.Fatalf("the call was over before its client was killed: %s", output)
+	client.Kill()
+	if err := client.Wait(); err == nil {
+		t.Fatalf("the call was over before its client was killed: %s", client.Stdout.String())
 	}
 	intent, end := p.terminal("/v2alpha1.Filesystem/RmdirContents", p.path("full"))
-	if intent == nil || end.Outcome == nil || int(end.Who.Process.PID) != command.Process.Pid {
+	if intent == nil || end.Outcome == nil || int(end.Who.Process.PID) != client.PID() {
 		t.Errorf("recorded as %+v and %+v", intent, end)
 	}
 	good(ctx, t, p)

@@ -19,6 +19,7 @@ import (
 	"github.com/pipeguard/pipeguard/api/v1alpha1"
 	"github.com/pipeguard/pipeguard/internal/bundle"
 	"github.com/pipeguard/pipeguard/internal/policyset"
+	"github.com/pipeguard/pipeguard/test/bundletest"
 )
 
 // newBundle allows the driver's service account to list disks, and is for the pool default.
@@ -74,10 +75,7 @@ func freeAddress(t *testing.T) string {
 }
 
 func TestABundleGuardsItsPipesUntilSomebodyTampersWithIt(t *testing.T) {
-	key, err := bundle.NewKey()
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := bundletest.NewKey(t)
 	driver, other := newPlace(t, "storage", "csi-node", "a"), newPlace(t, "team", "web", "b")
 	dir := t.TempDir()
 	keys, archive, kept := filepath.Join(dir, "bundle.key.pub"), filepath.Join(dir, "bundle.tar.gz"), filepath.Join(dir, "kept")

@@ -138,6 +138,6 @@ func startWith(t *testing.T, config string, more ...string) *proxy {
 	}
 	p := start(t, append([]string{"--host", "memory", "--config", name}, more...)...)
 	p.config = name
-	p.awaitPipe(diskPipe, func() error { return nil })
+	p.awaitPipe(diskPipe, nil)
 	return p
 }

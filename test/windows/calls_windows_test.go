@@ -140,15 +140,15 @@ func TestARuleHoldsForItsOperationsAlone(t *testing.T) {
 func TestAnotherProgramIsDenied(t *testing.T) {
 	p := start(t)
 	for _, method := range []string{"PathExists", "Mkdir", "RmdirContents"} {
-		command, output := p.call(bounded(t), environment(t, "PIPEGUARD_STRANGER"), method, p.path("stranger"))
-		if err := command.Wait(); err != nil {
-			t.Fatalf("%v: %s", err, output)
+		stranger := p.call(bounded(t), environment(t, "PIPEGUARD_STRANGER"), method, p.path("stranger"))
+		if err := stranger.Wait(); err != nil {
+			t.Fatalf("%v: %s", err, stranger.Stderr.String())
 		}
-		if got := strings.TrimSpace(output.String()); got != codes.PermissionDenied.String() {
+		if got := strings.TrimSpace(stranger.Stdout.String()); got != codes.PermissionDenied.String() {
 			t.Errorf("%s: got %q", method, got)
 		}
 		_, end := p.terminal("/v2alpha1.Filesystem/"+method, p.path("stranger"))
-		if end.Outcome.Result != audit.ResultDenied || !strings.EqualFold(end.Who.Process.Exe, os.Getenv("PIPEGUARD_STRANGER")) || int(end.Who.Process.PID) != command.Process.Pid {
+		if end.Outcome.Result != audit.ResultDenied || !strings.EqualFold(end.Who.Process.Exe, os.Getenv("PIPEGUARD_STRANGER")) || int(end.Who.Process.PID) != stranger.PID() {
 			t.Errorf("%s is recorded as %+v by %+v", method, end.Outcome, end.Who.Process)
 		}
 	}
@@ -160,9 +160,9 @@ func TestAnotherProgramIsDenied(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	command, output := p.call(bounded(t), self, "Mkdir", p.path("friend"))
-	if err := command.Wait(); err != nil || strings.TrimSpace(output.String()) != codes.OK.String() || !p.has("friend") {
-		t.Errorf("%v: %s", err, output)
+	friend := p.call(bounded(t), self, "Mkdir", p.path("friend"))
+	if err := friend.Wait(); err != nil || strings.TrimSpace(friend.Stdout.String()) != codes.OK.String() || !p.has("friend") {
+		t.Errorf("%v: %s%s", err, friend.Stdout.String(), friend.Stderr.String())
 	}
 }
 

@@ -1,13 +1,13 @@
 package windows
 
 import (
-	"bytes"
 	"encoding/json"
-	"errors"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/pipeguard/pipeguard/test/harness"
 )
 
 // pipeguard runs the command line and returns what it printed and its exit code.
@@ -15,16 +15,11 @@ func pipeguard(t *testing.T, stdin string, args ...string) (stdout, stderr strin
 	t.Helper()
 	command := exec.CommandContext(bounded(t), environment(t, "PIPEGUARD_CLI"), args...) //nolint:gosec // the program under test
 	command.Stdin = strings.NewReader(stdin)
-	var out, fault bytes.Buffer
-	command.Stdout, command.Stderr = &out, &fault
-	err := command.Run()
-	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
-		return out.String(), fault.String(), exit.ExitCode()
-	}
+	stdout, stderr, code, err := harness.Run(command)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return out.String(), fault.String(), 0
+	return stdout, stderr, code
 }
 
 func request(t *testing.T, path string) string {

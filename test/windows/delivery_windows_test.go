@@ -2,7 +2,6 @@ package windows
 
 import (
 	"encoding/json"
-	"encoding/pem"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/pipeguard/pipeguard/internal/bundle"
 	"github.com/pipeguard/pipeguard/internal/filetrust"
+	"github.com/pipeguard/pipeguard/test/bundletest"
 	"github.com/pipeguard/pipeguard/test/harness"
 )
 
@@ -70,10 +70,7 @@ func offer(t *testing.T, key *bundle.Key, file string, revision uint64) {
 
 func TestABundleComesToTheServiceAndTheNodeReportsIt(t *testing.T) {
 	s := newSite(t)
-	key, err := bundle.NewKey()
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := bundletest.NewKey(t)
 	api := &guardedNodes{}
 	server := httptest.NewTLSServer(api)
 	defer server.Close()
@@ -83,7 +80,7 @@ func TestABundleComesToTheServiceAndTheNodeReportsIt(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	write("ca.crt", pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}))
+	write("ca.crt", []byte(harness.CertificatePEM(server.Certificate())))
 	write("token", []byte("secret"))
 	write("keys", key.PublicPEM())
 	const data = `C:\ProgramData\Pipeguard\`

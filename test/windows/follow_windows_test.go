@@ -1,17 +1,17 @@
 package windows
 
 import (
-	"bufio"
 	"net/http"
 	"os/exec"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/windows/svc"
 	"golang.org/x/sys/windows/svc/mgr"
+
+	"github.com/pipeguard/pipeguard/test/harness"
 )
 
 // following starts install --follow, with more of its flags and of the service's, and returns the address of its health once
@@ -20,38 +20,17 @@ func (s *site) following(install []string, service ...string) string {
 	s.t.Helper()
 	args := slices.Concat([]string{"install", "--follow", "--health-address", "127.0.0.1:0", "--to", s.to, "--config-from", s.config}, install,
 		[]string{"--", "-kubelet-path", s.kubelet, "--audit-log", s.records, "-log_file", s.log, "-logtostderr=false"}, service)
-	command := exec.Command(s.exe, args...) //nolint:gosec // the program under test
-	output, err := command.StdoutPipe()
+	process, err := harness.Start("install --follow", exec.Command(s.exe, args...)) //nolint:gosec // the program under test
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	if err := command.Start(); err != nil {
-		s.t.Fatal(err)
-	}
-	var reader sync.WaitGroup
 	s.t.Cleanup(func() {
-		_ = command.Process.Kill()
-		reader.Wait()
-		_ = command.Wait()
+		process.Kill()
+		s.t.Log(process.Stdout.String())
 	})
-	address, ready := "", make(chan struct{})
-	installedOnce := sync.OnceFunc(func() { close(ready) })
-	reader.Go(func() {
-		for lines := bufio.NewScanner(output); lines.Scan(); {
-			s.t.Log(lines.Text())
-			if text, ok := strings.CutPrefix(lines.Text(), "health served on "); ok {
-				address = text
-			}
-			if strings.HasSuffix(lines.Text(), "is as it should be") {
-				installedOnce()
-			}
-		}
-	})
-	select {
-	case <-ready:
-	case <-time.After(callTimeout):
-		s.t.Fatal("it does not install")
-	}
+	process.Stdout.Await(s.t, 1, "is as it should be\n")
+	_, address, _ := strings.Cut(process.Stdout.String(), "health served on ")
+	address, _, _ = strings.Cut(address, "\n")
 	return address
 }
 

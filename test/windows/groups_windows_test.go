@@ -375,7 +375,7 @@ func TestEveryVersionOfEveryGroupIsServedOnItsPipe(t *testing.T) {
 	}
 	p := start(t, "--host", "memory", "--config", config)
 	for _, version := range allVersions {
-		p.awaitPipe(`\\.\pipe\csi-proxy-`+version, func() error { return nil })
+		p.awaitPipe(`\\.\pipe\csi-proxy-`+version, nil)
 	}
 	called := map[string]bool{}
 	for _, version := range allVersions {

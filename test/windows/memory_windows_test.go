@@ -27,7 +27,7 @@ import (
 // The volume and system groups run over the in-memory host: their pipes, versions and rules are the same as on a real one.
 func TestEveryVersionOfVolumeAndSystemIsServedOnItsPipe(t *testing.T) {
 	p := start(t, "--host", "memory")
-	p.awaitPipe(`\\.\pipe\csi-proxy-system-v1alpha1`, func() error { return nil }) // the last one to be opened
+	p.awaitPipe(`\\.\pipe\csi-proxy-system-v1alpha1`, nil) // the last one to be opened
 	for version, list := range map[string]func(context.Context) ([]string, error){
 		"v1alpha1": func(ctx context.Context) ([]string, error) {
 			r, err := must(volv1alpha1.NewClient())(t).ListVolumesOnDisk(ctx, &volv1alpha1api.ListVolumesOnDiskRequest{DiskId: "1"})

@@ -2,12 +2,10 @@ package windows
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -91,27 +89,26 @@ func TestAPipeSectionThatIsWrongStopsTheStart(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := prepare(t)
-			output, err := exec.CommandContext(bounded(t), environment(t, "PIPEGUARD_PROXY"), append(p.arguments(), "--config", configured(t, c.text+"\n"))...).CombinedOutput() //nolint:gosec // the program under test
-			p.notStarted(err, output, 1, c.want)
+			output, code := run(t, environment(t, "PIPEGUARD_PROXY"), append(p.arguments(), "--config", configured(t, c.text+"\n"))...)
+			p.notStarted(output, code, 1, c.want)
 		})
 	}
 	t.Run("a descriptor that lets every account in", func(t *testing.T) {
 		p := prepare(t)
-		output, err := exec.CommandContext(bounded(t), environment(t, "PIPEGUARD_PROXY"), append(p.arguments(), "--pipe-sddl", "O:SYG:SY")...).CombinedOutput() //nolint:gosec // the program under test
-		p.notStarted(err, output, 2, "so that every account could")
+		output, code := run(t, environment(t, "PIPEGUARD_PROXY"), append(p.arguments(), "--pipe-sddl", "O:SYG:SY")...)
+		p.notStarted(output, code, 2, "so that every account could")
 	})
 }
 
 // notStarted checks that the proxy did not start, and that it said why.
-func (p *proxy) notStarted(err error, output []byte, code int, want string) {
+func (p *proxy) notStarted(output string, got, code int, want string) {
 	p.t.Helper()
-	var exit *exec.ExitError
-	if !errors.As(err, &exit) || exit.ExitCode() != code {
-		p.t.Errorf("the proxy ended with %v", err)
+	if got != code {
+		p.t.Errorf("the proxy ended with exit code %d, want %d", got, code)
 	}
-	log, readErr := os.ReadFile(p.log)
-	if !strings.Contains(string(log)+string(output), want) {
-		p.t.Errorf("%q is not in (%v)\n%s%s", want, readErr, log, output)
+	log, err := os.ReadFile(p.log)
+	if !strings.Contains(string(log)+output, want) {
+		p.t.Errorf("%q is not in (%v)\n%s%s", want, err, log, output)
 	}
 }
 
@@ -141,9 +138,9 @@ func serveAs(t *testing.T, name string) {
 func TestAPipeWhoseNameIsTakenStopsTheProxy(t *testing.T) {
 	serveAs(t, "csi-proxy-filesystem-v1")
 	p := prepare(t)
-	output, err := exec.CommandContext(bounded(t), environment(t, "PIPEGUARD_PROXY"), p.arguments()...).CombinedOutput() //nolint:gosec // the program under test
-	p.notStarted(err, output, 1, "the name is taken")
-	p.notStarted(err, output, 1, fmt.Sprintf("process %d", os.Getpid()))
+	output, code := run(t, environment(t, "PIPEGUARD_PROXY"), p.arguments()...)
+	p.notStarted(output, code, 1, "the name is taken")
+	p.notStarted(output, code, 1, fmt.Sprintf("process %d", os.Getpid()))
 }
 
 func TestPipesOfAnotherServerAreFound(t *testing.T) {
@@ -174,9 +171,8 @@ func TestPipesOfAnotherServerAreFound(t *testing.T) {
 	if strings.Contains(found, "filesystem") {
 		t.Errorf("its own pipes are reported: %s", found)
 	}
-	output, err := exec.CommandContext(bounded(t), environment(t, "PIPEGUARD_PROXY"), "status").CombinedOutput() //nolint:gosec // the program under test
-	var exit *exec.ExitError
-	if !errors.As(err, &exit) || exit.ExitCode() != 4 || !strings.Contains(string(output), fmt.Sprintf(`NOT GUARDED "csi-proxy-volume-v1": process %d, `, os.Getpid())) {
-		t.Errorf("status: %v\n%s", err, output)
+	output, code := run(t, environment(t, "PIPEGUARD_PROXY"), "status")
+	if code != 4 || !strings.Contains(output, fmt.Sprintf(`NOT GUARDED "csi-proxy-volume-v1": process %d, `, os.Getpid())) {
+		t.Errorf("status: exit code %d\n%s", code, output)
 	}
 }

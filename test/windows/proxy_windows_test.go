@@ -1,7 +1,6 @@
 package windows
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -18,6 +17,7 @@ import (
 
 	"github.com/pipeguard/pipeguard/internal/audit"
 	"github.com/pipeguard/pipeguard/test/audit/recorded"
+	"github.com/pipeguard/pipeguard/test/harness"
 )
 
 // proxy is a proxy.exe with a working directory and a log of its own.
@@ -106,31 +106,30 @@ func (p *proxy) arguments() []string {
 func start(t *testing.T, more ...string) *proxy {
 	t.Helper()
 	p := prepare(t)
-	command := exec.Command(environment(t, "PIPEGUARD_PROXY"), append(p.arguments(), more...)...) //nolint:gosec // the program under test
-	var output bytes.Buffer
-	command.Stdout, command.Stderr = &output, &output
-	if err := command.Start(); err != nil {
+	process, err := harness.Start("the proxy", exec.Command(environment(t, "PIPEGUARD_PROXY"), append(p.arguments(), more...)...)) //nolint:gosec // the program under test
+	if err != nil {
 		t.Fatal(err)
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- command.Wait() }()
 	t.Cleanup(func() {
-		_ = command.Process.Kill()
-		<-ended
-		if output.Len() > 0 {
-			t.Logf("the proxy said:\n%s", output.String())
+		process.Kill()
+		if output := process.Stdout.String() + process.Stderr.String(); output != "" {
+			t.Logf("the proxy said:\n%s", output)
 		}
 	})
-	p.awaitPipes(func() error {
-		select {
-		case err := <-ended:
-			ended <- err
-			return fmt.Errorf("the proxy ended: %w", err)
-		default:
-			return nil
-		}
-	})
+	p.awaitPipes(process)
 	return p
+}
+
+// run runs a program to its end, also while the test cleans up, and returns what it printed and its exit code.
+func run(t *testing.T, exe string, args ...string) (output string, code int) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 2*callTimeout)
+	defer cancel()
+	stdout, stderr, code, err := harness.Run(exec.CommandContext(ctx, exe, args...)) //nolint:gosec // the program under test
+	if err != nil {
+		t.Fatalf("%q: %v", args, err)
+	}
+	return stdout + stderr, code
 }
 
 // versions are the served versions of the filesystem group.
@@ -139,26 +138,29 @@ var versions = []string{"v1alpha1", "v1beta1", "v1beta2", "v1", "v2alpha1"}
 func pipePath(version string) string { return `\\.\pipe\csi-proxy-filesystem-` + version }
 
 // awaitPipes returns once every pipe of the filesystem group can be opened.
-func (p *proxy) awaitPipes(alive func() error) {
+func (p *proxy) awaitPipes(server *harness.Process) {
 	p.t.Helper()
 	for _, version := range versions {
-		p.awaitPipe(pipePath(version), alive)
+		p.awaitPipe(pipePath(version), server)
 	}
 }
 
-// awaitPipe returns once a pipe can be opened. It gives up when alive returns an error.
-func (p *proxy) awaitPipe(path string, alive func() error) {
+// awaitPipe returns once a pipe can be opened. It gives up when the server, if it is not nil, has ended.
+func (p *proxy) awaitPipe(path string, server *harness.Process) {
 	p.t.Helper()
-	for deadline := time.Now().Add(callTimeout); ; {
+	open := func(context.Context) error {
 		conn, err := winio.DialPipe(path, nil)
 		if err == nil {
 			_ = conn.Close() // as containerd does when it resolves a mount: open, say nothing, leave
-			return
 		}
-		if aliveErr := alive(); aliveErr != nil || time.Now().After(deadline) {
-			p.t.Fatalf("%s: %v", path, errors.Join(err, aliveErr))
-		}
-		time.Sleep(10 * time.Millisecond) // another process is waited for, which sends no event
+		return err
+	}
+	await := harness.Await
+	if server != nil {
+		await = server.Await
+	}
+	if err := await(p.t.Context(), callTimeout, open); err != nil {
+		p.t.Fatalf("%s: %v", path, err)
 	}
 }
 
@@ -268,15 +270,14 @@ func (p *proxy) reconciles() {
 	}
 }
 
-// call runs a program that makes one call and returns it started.
-func (p *proxy) call(ctx context.Context, exe, method, path string) (*exec.Cmd, *bytes.Buffer) {
+// call starts a program that makes one call.
+func (p *proxy) call(ctx context.Context, exe, method, path string) *harness.Process {
 	p.t.Helper()
 	command := exec.CommandContext(ctx, exe) //nolint:gosec // this binary or a copy of it
 	command.Env = append(os.Environ(), "PIPEGUARD_CALL="+method, "PIPEGUARD_PATH="+path)
-	var output bytes.Buffer
-	command.Stdout, command.Stderr = &output, &output
-	if err := command.Start(); err != nil {
+	process, err := harness.Start(method, command)
+	if err != nil {
 		p.t.Fatal(err)
 	}
-	return command, &output
+	return process
 }

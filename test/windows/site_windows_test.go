@@ -1,13 +1,10 @@
 package windows
 
 import (
-	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -37,17 +34,7 @@ func newSite(t *testing.T) *site {
 // command runs a subcommand of the program and returns what it printed and its exit code.
 func (s *site) command(args ...string) (output string, code int) {
 	s.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 2*callTimeout) // also after the test's own context has ended
-	defer cancel()
-	command := exec.CommandContext(ctx, s.exe, args...) //nolint:gosec // the program under test
-	var both bytes.Buffer
-	command.Stdout, command.Stderr = &both, &both
-	err := command.Run()
-	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) {
-		s.t.Fatalf("%q: %v", args, err)
-	}
-	return both.String(), command.ProcessState.ExitCode()
+	return run(s.t, s.exe, args...)
 }
 
 // install installs with a configuration that is copied, and more flags of the service.

@@ -3,7 +3,6 @@ package windows
 import (
 	"errors"
 	"os"
-	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -64,7 +63,7 @@ func TestAStopOfTheServiceFinishesTheCallInFlight(t *testing.T) {
 	p := prepare(t)
 	service := install(t, p, p.arguments()...)
 	running := await(t, service, svc.Running)
-	p.awaitPipes(func() error { return nil })
+	p.awaitPipes(nil)
 	process, err := windows.OpenProcess(windows.SYNCHRONIZE|windows.PROCESS_QUERY_LIMITED_INFORMATION, false, running.ProcessId)
 	if err != nil {
 		t.Fatal(err)
@@ -117,7 +116,7 @@ func TestAServiceWithoutAConfigurationDeniesEverybody(t *testing.T) {
 	}
 	service := install(t, p, p.arguments()...)
 	await(t, service, svc.Running)
-	p.awaitPipes(func() error { return nil })
+	p.awaitPipes(nil)
 	for _, version := range versions {
 		if err := dial(t, version).mkdir(bounded(t), p.path("x")); err == nil || !strings.Contains(err.Error(), "PermissionDenied") {
 			t.Errorf("%s: %v", version, err)
@@ -140,10 +139,9 @@ func TestABrokenConfigurationStopsTheStart(t *testing.T) {
 			if err := os.WriteFile(p.config, []byte(text), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			output, err := exec.CommandContext(bounded(t), environment(t, "PIPEGUARD_PROXY"), p.arguments()...).CombinedOutput() //nolint:gosec // the program under test
-			var exit *exec.ExitError
-			if !errors.As(err, &exit) || exit.ExitCode() != 1 {
-				t.Errorf("it ended with %v: %s", err, output)
+			output, code := run(t, environment(t, "PIPEGUARD_PROXY"), p.arguments()...)
+			if code != 1 {
+				t.Errorf("exit code %d: %s", code, output)
 			}
 			if log, err := os.ReadFile(p.log); err != nil || !strings.Contains(string(log), "proxy.yaml") {
 				t.Errorf("the log does not name the file: %v\n%s", err, log)

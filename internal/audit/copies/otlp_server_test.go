@@ -2,16 +2,8 @@ package copies
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
-	"math/big"
 	"net"
-	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -20,6 +12,8 @@ import (
 	logs "go.opentelemetry.io/proto/slim/otlp/logs/v1"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
+
+	"github.com/pipeguard/pipeguard/test/harness"
 )
 
 // collectorServer serves the collector's LogsService.
@@ -88,27 +82,13 @@ func (s *collectorServer) next(t *testing.T) []*logs.LogRecord {
 	return nil
 }
 
-// certificate returns one that is signed by itself, for 127.0.0.1, and the file of it as a CA.
+// certificate returns a certificate for 127.0.0.1 that signs itself, and its file as a CA.
 func certificate(t *testing.T) (cert *tls.Certificate, caFile string) {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "collector"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
-		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := harness.SelfSigned(t, "127.0.0.1")
 	caFile = filepath.Join(t.TempDir(), "ca.pem")
-	if err := os.WriteFile(caFile, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, caFile
+	harness.Replace(t, caFile, c.PEM)
+	return &c.Certificate, caFile
 }
 
 func mustOTLP(t *testing.T, o OTLPOptions) Destination {

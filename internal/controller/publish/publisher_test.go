@@ -21,6 +21,7 @@ import (
 
 	"github.com/pipeguard/pipeguard/internal/bundle"
 	"github.com/pipeguard/pipeguard/internal/controller/configmaps"
+	"github.com/pipeguard/pipeguard/test/bundletest"
 )
 
 var begin = time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)
@@ -44,10 +45,7 @@ type desk struct {
 func (d *desk) signer() (*bundle.Key, error) { return d.key, d.noKey }
 
 func newDesk(t *testing.T) *desk {
-	key, err := bundle.NewKey()
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := bundletest.NewKey(t)
 	a, store := newAPI(t)
 	return &desk{t: t, api: a, store: store, key: key, now: begin, pools: []string{"windows"}, content: bundle.Bundle{ACL: []byte(`{"policies":[]}`), PolicyRevision: "one"}}
 }
@@ -145,10 +143,7 @@ func TestRevisionsRiseWhateverHappens(t *testing.T) {
 	d.now = d.now.Add(time.Second)
 	d.api.change("pipeguard-bundle-windows", func(o *corev1.ConfigMap) { o.BinaryData = nil })
 	rises("the bundle was taken out")
-	key, err := bundle.NewKey()
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := bundletest.NewKey(t)
 	d.key = key
 	rises("another key signs")
 	d.life = time.Hour
@@ -178,10 +173,7 @@ func TestAnOlderBundleOfOursIsReplaced(t *testing.T) {
 func TestARevisionThatNobodySignedIsNotBelieved(t *testing.T) {
 	d := newDesk(t)
 	d.publish()
-	stranger, err := bundle.NewKey()
-	if err != nil {
-		t.Fatal(err)
-	}
+	stranger := bundletest.NewKey(t)
 	raw, err := bundle.Build(bundle.Bundle{Revision: bundle.LatestRevision(begin), Audience: "windows", IssuedAt: begin, ExpiresAt: begin.Add(time.Hour), ACL: []byte(`{}`)}, stranger)
 	if err != nil {
 		t.Fatal(err)
@@ -396,10 +388,7 @@ func (m *memory) remove() {
 
 func TestALeaderRenewsAndFollowsChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		key, err := bundle.NewKey()
-		if err != nil {
-			t.Fatal(err)
-		}
+		key := bundletest.NewKey(t)
 		var mu sync.Mutex
 		content := bundle.Bundle{ACL: []byte(`{}`)}
 		store, told := &memory{}, 0

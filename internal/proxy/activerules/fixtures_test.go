@@ -17,6 +17,7 @@ import (
 	"github.com/pipeguard/pipeguard/internal/proxy"
 	"github.com/pipeguard/pipeguard/internal/proxy/acl"
 	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
+	"github.com/pipeguard/pipeguard/test/bundletest"
 )
 
 var issued = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -44,18 +45,9 @@ type machine struct {
 	rules  *Set
 }
 
-func newKey(t *testing.T) *bundle.Key {
-	t.Helper()
-	key, err := bundle.NewKey()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return key
-}
-
 func newMachine(t *testing.T) *machine {
 	t.Helper()
-	m := &machine{t: t, dir: t.TempDir(), key: newKey(t), known: []access.API{{Group: front}, {Group: back}}}
+	m := &machine{t: t, dir: t.TempDir(), key: bundletest.NewKey(t), known: []access.API{{Group: front}, {Group: back}}}
 	m.set(issued.Add(time.Hour))
 	apis, err := apiserver.Load(apiserver.Groups()...)
 	if err != nil {

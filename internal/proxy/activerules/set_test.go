@@ -13,6 +13,7 @@ import (
 	"github.com/pipeguard/pipeguard/internal/core/access"
 	"github.com/pipeguard/pipeguard/internal/core/caller"
 	"github.com/pipeguard/pipeguard/internal/nodepolicy"
+	"github.com/pipeguard/pipeguard/test/bundletest"
 )
 
 // Which pipes the cluster guards is not known then, so that none is open: not those of the node's own rules, not those that
@@ -28,13 +29,13 @@ func TestWithoutAValidBundleEveryPipeIsShut(t *testing.T) {
 		reason string
 	}{
 		"none was ever offered":    {func(*machine) {}, "there is none that may be used"},
-		"one of another key":       {func(m *machine) { refusedBy(m, m.archive(7, newKey(m.t), object("azuredisk"))) }, "there is none that may be used"},
+		"one of another key":       {func(m *machine) { refusedBy(m, m.archive(7, bundletest.NewKey(m.t), object("azuredisk"))) }, "there is none that may be used"},
 		"half of one":              {func(m *machine) { raw := m.archive(7, m.key, object("azuredisk")); refusedBy(m, raw[:len(raw)/2]) }, "there is none that may be used"},
 		"its time is over":         {func(m *machine) { m.offer(7); m.set(issued.Add(24 * time.Hour)) }, "revision 7 ended"},
 		"its time was over once":   {func(m *machine) { m.offer(7); m.set(issued.Add(25 * time.Hour)); _ = m.keeper.Valid(); m.set(issued) }, "revision 7 ended"},
 		"its time has not begun":   {func(m *machine) { m.offer(7); m.set(issued.Add(-time.Hour)) }, "was issued at"},
-		"its key is not pinned":    {func(m *machine) { m.offer(7); m.pin(newKey(m.t)) }, "there is none that may be used"},
-		"a start with another key": {func(m *machine) { m.offer(7); m.restart(newKey(m.t)) }, "there is none that may be used"},
+		"its key is not pinned":    {func(m *machine) { m.offer(7); m.pin(bundletest.NewKey(m.t)) }, "there is none that may be used"},
+		"a start with another key": {func(m *machine) { m.offer(7); m.restart(bundletest.NewKey(m.t)) }, "there is none that may be used"},
 		"a start after its end":    {func(m *machine) { m.offer(7); m.set(issued.Add(48 * time.Hour)); m.restart(m.key) }, "there is none that may be used"},
 	} {
 		t.Run(name, func(t *testing.T) {

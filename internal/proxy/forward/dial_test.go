@@ -1,7 +1,6 @@
 package forward
 
 import (
-	"bytes"
 	"errors"
 	"io"
 	"os"
@@ -18,6 +17,7 @@ import (
 	"github.com/pipeguard/pipeguard/internal/audit"
 	"github.com/pipeguard/pipeguard/internal/proxy/pipe"
 	"github.com/pipeguard/pipeguard/internal/proxy/raw"
+	"github.com/pipeguard/pipeguard/test/harness"
 )
 
 // TestMain lets this binary be another process that serves: with FORWARD_SERVE set it answers on that pipe until its
@@ -47,27 +47,10 @@ func child(t *testing.T, name string, o pipe.Options) string {
 	}
 	cmd := exec.Command(exe)
 	cmd.Env = append(os.Environ(), "FORWARD_SERVE="+name, "FORWARD_DIR="+o.SocketDir)
-	cmd.Stderr = os.Stderr
-	stdin, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = stdin.Close()
-		if err := cmd.Wait(); err != nil {
-			t.Errorf("the other process: %v", err)
-		}
-	})
-	up := make([]byte, 3)
-	if _, err := io.ReadFull(stdout, up); err != nil || !bytes.Equal(up, []byte("up\n")) {
-		t.Fatalf("the other process says %q, %v", up, err)
+	server := harness.Converse(t, cmd)
+	t.Cleanup(server.End)
+	if up := server.Hear(); up != "up" {
+		t.Fatalf("the other process says %q", up)
 	}
 	return exe
 }

@@ -2,17 +2,10 @@ package kubelet
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
 	"fmt"
 	"io"
 	"log"
-	"math/big"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -28,6 +21,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/pipeguard/pipeguard/internal/core/caller"
+	"github.com/pipeguard/pipeguard/test/harness"
 	"github.com/pipeguard/pipeguard/test/memnet"
 )
 
@@ -98,30 +92,11 @@ func write(t testing.TB, content string) string {
 	return path
 }
 
-// certificate makes one that is its own authority.
+// certificate writes a certificate that is its own authority, and its key.
 func certificate(t testing.TB) (certificate, key string) {
 	t.Helper()
-	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "node"}, NotAfter: time.Now().Add(time.Hour),
-		DNSNames: []string{"node-1"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-		IsCA: true, BasicConstraintsValid: true,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
-	if err != nil {
-		t.Fatal(err)
-	}
-	plain, err := x509.MarshalPKCS8PrivateKey(private)
-	if err != nil {
-		t.Fatal(err)
-	}
-	encode := func(kind string, b []byte) string {
-		return write(t, string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: b})))
-	}
-	return encode("CERTIFICATE", der), encode("PRIVATE KEY", plain)
+	c := harness.SelfSigned(t, "node-1", "127.0.0.1")
+	return write(t, c.PEM), write(t, c.KeyPEM)
 }
 
 func start(t testing.TB) *fakeKubelet {

@@ -37,8 +37,8 @@ func TestResolveNamesAnotherProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := peer.Identity()
-	if int(got.Process.PID) != child.Process.Pid {
-		t.Errorf("PID %d, want %d", got.Process.PID, child.Process.Pid)
+	if int(got.Process.PID) != child.PID() {
+		t.Errorf("PID %d, want %d", got.Process.PID, child.PID())
 	}
 	if !sameProgram(got.Process.Exe, self) {
 		t.Errorf("image %q, want %q", got.Process.Exe, self)
@@ -62,10 +62,7 @@ func TestAliveSeesTheCallerEnd(t *testing.T) {
 	if err := peer.Alive(); err != nil {
 		t.Fatalf("while it runs: %v", err)
 	}
-	if err := child.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	_ = child.Wait() // "killed", and that is the point
+	child.Kill()
 	if err := peer.Alive(); !errors.Is(err, errEnded) {
 		t.Errorf("after its end: %v", err)
 	}
@@ -73,10 +70,7 @@ func TestAliveSeesTheCallerEnd(t *testing.T) {
 
 func TestResolveRefusesACallerThatHasEnded(t *testing.T) {
 	accepted, child := call(t)
-	if err := child.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	_ = child.Wait() // "killed", and that is the point
+	child.Kill()
 	if peer, err := NewResolver().Resolve(accepted, Note(accepted)); err == nil {
 		t.Errorf("resolved %+v", peer.Identity())
 	}

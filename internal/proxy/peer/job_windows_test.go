@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"os/exec"
 	"strings"
 	"testing"
 	"unsafe"
@@ -14,6 +13,7 @@ import (
 	"golang.org/x/sys/windows"
 
 	"github.com/pipeguard/pipeguard/internal/core/caller"
+	"github.com/pipeguard/pipeguard/test/harness"
 )
 
 // These tests put real processes into real named jobs, and play no part but the runtime's.
@@ -87,9 +87,9 @@ func hostJobOf(t *testing.T, id, owner string) windows.Handle {
 	return job
 }
 
-func assign(t *testing.T, child *exec.Cmd, jobs ...windows.Handle) {
+func assign(t *testing.T, child *harness.Conversation, jobs ...windows.Handle) {
 	t.Helper()
-	process, err := windows.OpenProcess(windows.PROCESS_SET_QUOTA|windows.PROCESS_TERMINATE, false, uint32(child.Process.Pid))
+	process, err := windows.OpenProcess(windows.PROCESS_SET_QUOTA|windows.PROCESS_TERMINATE, false, uint32(child.PID()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -156,7 +156,7 @@ func TestCallersOfTwoContainersAreNotMistaken(t *testing.T) {
 	accepted := map[string]net.Conn{}
 	for id, job := range jobs {
 		t.Run("caller in "+id[:8], func(t *testing.T) {
-			var child *exec.Cmd
+			var child *harness.Conversation
 			accepted[id], child = call(t)
 			assign(t, child, job)
 			got, err := placed(t, accepted[id], first, second, third)
@@ -228,10 +228,7 @@ func TestDeadCallerOfAContainerIsRefused(t *testing.T) {
 	job := siloJob(t, mine)
 	accepted, child := call(t)
 	assign(t, child, job)
-	if err := child.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	_ = child.Wait() // "killed", and that is the point
+	child.Kill()
 	if got, err := placed(t, accepted, mine); err == nil {
 		t.Errorf("got %+v", got)
 	}

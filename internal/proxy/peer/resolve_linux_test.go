@@ -3,7 +3,6 @@ package peer
 import (
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -16,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/pipeguard/pipeguard/internal/core/caller"
+	"github.com/pipeguard/pipeguard/test/harness"
 )
 
 func callAndWait(address string) error {
@@ -39,14 +39,13 @@ func callAndWait(address string) error {
 }
 
 // call starts a caller and returns the accepted connection and the caller.
-func call(t *testing.T) (net.Conn, *exec.Cmd) {
+func call(t *testing.T) (net.Conn, *harness.Conversation) {
 	t.Helper()
-	accepted, caller, _ := callOf(t, os.Args[0])
-	return accepted, caller
+	return callOf(t, os.Args[0])
 }
 
-// callOf is call for a caller of another program file, and returns the caller's standard input too.
-func callOf(t *testing.T, program string) (net.Conn, *exec.Cmd, io.Writer) {
+// callOf is call for a caller of another program file.
+func callOf(t *testing.T, program string) (net.Conn, *harness.Conversation) {
 	t.Helper()
 	address := filepath.Join(t.TempDir(), "s")
 	listener, err := net.Listen("unix", address)
@@ -54,23 +53,15 @@ func callOf(t *testing.T, program string) (net.Conn, *exec.Cmd, io.Writer) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = listener.Close() })
-	caller := exec.Command(program)
-	caller.Env = append(os.Environ(), "PEER_DIAL="+address, "PEER_EXEC="+sleeper(t))
-	caller.Stderr = os.Stderr
-	input, err := caller.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := caller.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _, _ = caller.Process.Kill(), caller.Wait() })
+	command := exec.Command(program)
+	command.Env = append(os.Environ(), "PEER_DIAL="+address, "PEER_EXEC="+sleeper(t))
+	caller := harness.Converse(t, command)
 	accepted, err := listener.Accept()
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = accepted.Close() })
-	return accepted, caller, input
+	return accepted, caller
 }
 
 // sleeper is a program that is not this one.
@@ -84,7 +75,7 @@ func sleeper(t *testing.T) string {
 }
 
 func TestAliveRefusesAProcessThatBecameAnotherProgram(t *testing.T) {
-	accepted, caller, input := callOf(t, os.Args[0])
+	accepted, caller := callOf(t, os.Args[0])
 	peer, err := NewResolver().Resolve(accepted, Note(accepted))
 	if err != nil {
 		t.Fatal(err)
@@ -93,14 +84,12 @@ func TestAliveRefusesAProcessThatBecameAnotherProgram(t *testing.T) {
 	if err := peer.Alive(); err != nil {
 		t.Fatalf("before: %v", err)
 	}
-	exe := fmt.Sprintf("/proc/%d/exe", caller.Process.Pid)
+	exe := fmt.Sprintf("/proc/%d/exe", caller.PID())
 	before, err := os.Readlink(exe)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := input.Write([]byte{1}); err != nil {
-		t.Fatal(err)
-	}
+	caller.Say("")
 	for deadline := time.Now().Add(20 * time.Second); ; runtime.Gosched() {
 		if now, err := os.Readlink(exe); err == nil && now != before {
 			break
@@ -127,7 +116,7 @@ func TestImageOfAnotherFileAtThePathMatchesNoRule(t *testing.T) {
 			if err := os.WriteFile(program, content, 0o700); err != nil {
 				t.Fatal(err)
 			}
-			accepted, _, _ := callOf(t, program)
+			accepted, _ := callOf(t, program)
 			if err := os.Remove(program); err != nil {
 				t.Fatal(err)
 			}

@@ -11,6 +11,7 @@ import (
 	"github.com/Microsoft/go-winio"
 
 	"github.com/pipeguard/pipeguard/internal/core/caller"
+	"github.com/pipeguard/pipeguard/test/harness"
 )
 
 func callAndWait(address string) error {
@@ -40,19 +41,12 @@ func listen(t *testing.T) (string, net.Listener) {
 }
 
 // call starts a caller and returns the accepted connection and the caller.
-func call(t *testing.T) (net.Conn, *exec.Cmd) {
+func call(t *testing.T) (net.Conn, *harness.Conversation) {
 	t.Helper()
 	address, listener := listen(t)
-	caller := exec.Command(os.Args[0])
-	caller.Env = append(os.Environ(), "PEER_DIAL="+address)
-	caller.Stderr = os.Stderr
-	if _, err := caller.StdinPipe(); err != nil {
-		t.Fatal(err)
-	}
-	if err := caller.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _, _ = caller.Process.Kill(), caller.Wait() })
+	command := exec.Command(os.Args[0])
+	command.Env = append(os.Environ(), "PEER_DIAL="+address)
+	caller := harness.Converse(t, command)
 	accepted, err := listener.Accept()
 	if err != nil {
 		t.Fatal(err)

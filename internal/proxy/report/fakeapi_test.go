@@ -2,7 +2,6 @@ package report
 
 import (
 	"encoding/json"
-	"encoding/pem"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -16,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 
 	"github.com/pipeguard/pipeguard/api/v1alpha1"
+	"github.com/pipeguard/pipeguard/test/harness"
 )
 
 // fakeAPI is an API server that keeps GuardedNodes, and is as strict about them as a real one.
@@ -39,7 +39,7 @@ func newFakeAPI(t *testing.T) *fakeAPI {
 	f := &fakeAPI{t: t, objects: map[string]*v1alpha1.GuardedNode{}, fail: map[string][]int{}, dir: t.TempDir()}
 	f.server = httptest.NewTLSServer(f)
 	t.Cleanup(f.server.Close)
-	f.file("ca.crt", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: f.server.Certificate().Raw})))
+	f.file("ca.crt", harness.CertificatePEM(f.server.Certificate()))
 	f.file("token", goodToken+"\n")
 	return f
 }

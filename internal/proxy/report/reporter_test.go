@@ -17,6 +17,7 @@ import (
 
 	"github.com/pipeguard/pipeguard/api/v1alpha1"
 	"github.com/pipeguard/pipeguard/internal/bundle"
+	"github.com/pipeguard/pipeguard/test/harness"
 )
 
 var (
@@ -279,7 +280,7 @@ func TestAReportThatFailsIsSaidOnceAndTriedAgain(t *testing.T) {
 		"without the CRD":       {func(f *fakeAPI) { f.fail["POST"] = []int{404} }, "CustomResourceDefinition"},
 		"a token of nobody":     {func(f *fakeAPI) { f.file("token", "other") }, "401"},
 		"no token":              {func(f *fakeAPI) { f.dir += "/none" }, "ca.crt"},
-		"another authority":     {func(f *fakeAPI) { f.file("ca.crt", string(otherAuthority(f.t))) }, "certificate"},
+		"another authority":     {func(f *fakeAPI) { f.file("ca.crt", harness.SelfSigned(f.t).PEM) }, "certificate"},
 		"no authority":          {func(f *fakeAPI) { f.file("ca.crt", "x") }, "holds no certificate"},
 		"somewhere else":        {func(f *fakeAPI) { f.fail["GET"] = []int{302} }, "302"},
 		"conflicts without end": {func(f *fakeAPI) { f.fail["POST"] = []int{409, 409, 409, 409} }, "without end"},
@@ -287,10 +288,6 @@ func TestAReportThatFailsIsSaidOnceAndTriedAgain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			api := newFakeAPI(t)
 			good := api.dir
-			token, authority := goodToken, ""
-			if text, err := readString(good + "/ca.crt"); err == nil {
-				authority = text
-			}
 			c.spoil(api)
 			var said []string
 			r := newReporter(t, api, newFakeService(t, nil).address())
@@ -305,8 +302,8 @@ func TestAReportThatFailsIsSaidOnceAndTriedAgain(t *testing.T) {
 				t.Error("it counts as reported")
 			}
 			api.dir, r.client.dir = good, good
-			api.file("token", token)
-			api.file("ca.crt", authority)
+			api.file("token", goodToken)
+			api.file("ca.crt", harness.CertificatePEM(api.server.Certificate()))
 			r.say(r.step(t.Context()))
 			if len(api.objects) != 1 || len(said) != 2 {
 				t.Errorf("afterwards: %d objects, said %q", len(api.objects), said)

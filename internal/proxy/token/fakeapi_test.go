@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"crypto/tls"
 	"encoding/json"
-	"encoding/pem"
 	"io"
 	"log"
 	"math/big"
@@ -13,6 +12,8 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
+
+	"github.com/pipeguard/pipeguard/test/harness"
 )
 
 // apiServer answers reviews over HTTPS as a kube-apiserver does. Tests replace what it answers.
@@ -173,7 +174,7 @@ func (a *apiServer) config(t testing.TB) Config {
 	t.Helper()
 	dir := t.TempDir()
 	ca, own := filepath.Join(dir, "ca.crt"), filepath.Join(dir, "token")
-	writeFile(t, ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.Certificate().Raw}))
+	writeFile(t, ca, []byte(harness.CertificatePEM(a.Certificate())))
 	writeFile(t, own, []byte(proxyToken+"\n"))
 	return Config{
 		Method: ByReview, Audience: ourAudience, Node: ourNode, Issuer: ourIssuer,

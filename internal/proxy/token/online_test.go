@@ -3,8 +3,6 @@ package token
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
-	"encoding/pem"
 	"errors"
 	"math/big"
 	"net/http"
@@ -19,6 +17,8 @@ import (
 	"time"
 
 	"google.golang.org/grpc/metadata"
+
+	"github.com/pipeguard/pipeguard/test/harness"
 )
 
 func TestReviewAcceptsTheCallersOwnToken(t *testing.T) {
@@ -167,7 +167,7 @@ func TestTokensAreNotSentElsewhere(t *testing.T) {
 	t.Run("to a server of another authority", func(t *testing.T) {
 		config := a.config(t)
 		stranger := httptest.NewUnstartedServer(a)
-		stranger.TLS = &tls.Config{Certificates: []tls.Certificate{selfSigned(t, 7)}}
+		stranger.TLS = &tls.Config{Certificates: []tls.Certificate{harness.SelfSigned(t, "127.0.0.1").Certificate}}
 		stranger.Config.ErrorLog = a.Config.ErrorLog
 		stranger.StartTLS()
 		defer stranger.Close()
@@ -182,7 +182,7 @@ func TestTokensAreNotSentElsewhere(t *testing.T) {
 			t.Error("the token was sent")
 		}
 		// The authority's file is read again when it changes.
-		writeFile(t, config.API.CAFile, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: stranger.Certificate().Raw}))
+		writeFile(t, config.API.CAFile, []byte(harness.CertificatePEM(stranger.Certificate())))
 		wantDriver(t, guard(t, v, Required), md, driver())
 	})
 	if got.Load() != 0 {
@@ -471,22 +471,18 @@ func TestANewClientCertificateIsUsed(t *testing.T) {
 	config := a.config(t)
 	dir := t.TempDir()
 	config.API.TokenFile, config.API.CertFile, config.API.KeyFile = "", filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key")
-	rotate := func(serial int64) {
-		cert := selfSigned(t, serial)
-		key, err := x509.MarshalPKCS8PrivateKey(cert.PrivateKey)
-		if err != nil {
-			t.Fatal(err)
-		}
-		writeFile(t, config.API.CertFile, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert.Certificate[0]}))
-		writeFile(t, config.API.KeyFile, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key}))
+	rotate := func() (serial *big.Int) {
+		cert := harness.SelfSigned(t)
+		writeFile(t, config.API.CertFile, []byte(cert.PEM))
+		writeFile(t, config.API.KeyFile, []byte(cert.KeyPEM))
+		return cert.Leaf.SerialNumber
 	}
-	know := func(serial int64) {
+	know := func(serial *big.Int) {
 		a.mu.Lock()
 		defer a.mu.Unlock()
-		a.serial = big.NewInt(serial)
+		a.serial = serial
 	}
-	rotate(1)
-	know(1)
+	know(rotate())
 	v, err := New(config, Metrics{})
 	if err != nil {
 		t.Fatal(err)
@@ -496,9 +492,9 @@ func TestANewClientCertificateIsUsed(t *testing.T) {
 		return bearer(sign(t, rsaHeader(), with(claimsAt(c.Now()), fields{"jti": id}), clusterRSA()))
 	}
 	wantDriver(t, g, made("1"), driver())
-	rotate(2)
+	next := rotate()
 	wantDriver(t, g, made("2"), driver()) // over the connection of the old certificate, which is still good
-	know(2)
+	know(next)
 	wantRefusal(t, g, made("3"), driver(), Unavailable) // and now is not
 	wantDriver(t, g, made("4"), driver())
 }

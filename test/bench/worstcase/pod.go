@@ -12,10 +12,12 @@ import (
 	"path/filepath"
 	"syscall"
 	"time"
+
+	"github.com/pipeguard/pipeguard/test/harness"
 )
 
 // pod are the processes of the hostile pod.
-type pod []*exec.Cmd
+type pod []*harness.Process
 
 // attack starts the hostile pod: this program under another name, which no rule has.
 func (s *stage) attack(name string, r *running) (pod, error) {
@@ -28,14 +30,15 @@ func (s *stage) attack(name string, r *running) (pod, error) {
 		return nil, err
 	}
 	var p pod
-	begin := func(name, pipes string) (*exec.Cmd, error) {
+	begin := func(name, pipes string) (*harness.Process, error) {
 		command := exec.Command(stranger, "-hostile", name, "-pipes", pipes) //nolint:gosec // this program
 		command.Stderr = os.Stderr
-		if err := command.Start(); err != nil {
+		process, err := harness.Start(name, command)
+		if err != nil {
 			return nil, err
 		}
-		p = append(p, command)
-		return command, nil
+		p = append(p, process)
+		return process, nil
 	}
 	pipes := r.sockets
 	if name == sunk {
@@ -48,12 +51,12 @@ func (s *stage) attack(name string, r *running) (pod, error) {
 		}
 	}
 	for range hostiles {
-		command, err := begin(name, pipes)
+		process, err := begin(name, pipes)
 		if err != nil {
 			return p, err
 		}
 		const lowest = 19
-		if err := syscall.Setpriority(syscall.PRIO_PROCESS, command.Process.Pid, lowest); err != nil {
+		if err := syscall.Setpriority(syscall.PRIO_PROCESS, process.PID(), lowest); err != nil {
 			return p, fmt.Errorf("set the priority of a hostile process: %w", err)
 		}
 	}
@@ -73,16 +76,11 @@ func awaitSockets(pipes, sink string) error {
 	return nil
 }
 
-// end kills what has not ended by itself.
-func (p pod) end() error {
-	var errs []error
-	for _, command := range p {
-		if err := command.Process.Kill(); !errors.Is(err, os.ErrProcessDone) {
-			errs = append(errs, err)
-		}
-		_ = command.Wait() // "killed", and that is the point
+// end kills the processes that have not ended by themselves.
+func (p pod) end() {
+	for _, process := range p {
+		process.Kill()
 	}
-	return errors.Join(errs...)
 }
 
 func copyProgram(from, to string) (err error) {

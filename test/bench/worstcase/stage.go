@@ -129,8 +129,9 @@ func (s *stage) one(ctx context.Context, name string) (out result, err error) {
 		return out, err
 	}
 	pod, err := s.attack(name, r)
+	defer pod.end()
 	if err != nil {
-		return out, errors.Join(err, pod.end())
+		return out, err
 	}
 	before, _ := process.CPU(pid) // an error shows in the next
 	began := time.Now()
@@ -145,5 +146,5 @@ func (s *stage) one(ctx context.Context, name string) (out result, err error) {
 		alone: alone.latencies, beside: beside.latencies,
 	}
 	out.stop, err = r.stop()
-	return out, errors.Join(err, cpuErr, memoryErr, recordErr, pod.end())
+	return out, errors.Join(err, cpuErr, memoryErr, recordErr)
 }

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pipeguard/pipeguard/api/v1alpha1"
+	"github.com/pipeguard/pipeguard/test/harness"
 )
 
 // Cluster is a running cluster with one node.
@@ -115,12 +116,12 @@ func (c *Cluster) Logs(w io.Writer, lines int) {
 
 // Kubectl runs kubectl as an administrator and returns what it writes to both streams.
 func (c *Cluster) Kubectl(ctx context.Context, args ...string) (string, error) {
-	return c.output(ctx, filepath.Join(Tools(), "kubectl"), append([]string{"--kubeconfig", c.ca.file("admin.conf")}, args...)...)
+	return c.output(ctx, filepath.Join(harness.Tools(), "kubectl"), append([]string{"--kubeconfig", c.ca.file("admin.conf")}, args...)...)
 }
 
 // Helm runs helm as an administrator.
 func (c *Cluster) Helm(ctx context.Context, args ...string) (string, error) {
-	return c.output(ctx, filepath.Join(Tools(), "helm"), append([]string{"--kubeconfig", c.ca.file("admin.conf")}, args...)...)
+	return c.output(ctx, filepath.Join(harness.Tools(), "helm"), append([]string{"--kubeconfig", c.ca.file("admin.conf")}, args...)...)
 }
 
 func (c *Cluster) output(ctx context.Context, exe string, args ...string) (string, error) {

@@ -83,7 +83,7 @@ func pack(files ...file) ([]byte, error) {
 
 // ctr runs containerd's client on the images and containers of Kubernetes.
 func (c *Cluster) ctr(ctx context.Context, args ...string) (string, error) {
-	return c.output(ctx, filepath.Join(Tools(), "ctr"), append([]string{"--namespace=k8s.io"}, args...)...)
+	return c.output(ctx, filepath.Join(harness.Tools(), "ctr"), append([]string{"--namespace=k8s.io"}, args...)...)
 }
 
 // Import gives the node the images of an archive.

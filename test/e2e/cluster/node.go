@@ -102,7 +102,7 @@ func (c *Cluster) configureNode() error {
 	}
 	return errors.Join(
 		c.writeFile("cni/10-pods.conflist", podNetwork),
-		c.writeFile("containerd.toml", fmt.Sprintf(containerdConfig, ProgramImage, plugins, c.path("cni"), filepath.Join(Tools(), "runc"))),
+		c.writeFile("containerd.toml", fmt.Sprintf(containerdConfig, ProgramImage, plugins, c.path("cni"), filepath.Join(harness.Tools(), "runc"))),
 		c.writeFile("kubelet.yaml", fmt.Sprintf(kubeletConfig,
 			c.ca.file("ca.crt"), c.ca.file("kubelet.crt"), c.ca.file("kubelet.key"), c.path("manifests"), groupName(c.dir))),
 	)

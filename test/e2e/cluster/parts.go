@@ -27,7 +27,7 @@ func missing() (parts []string) {
 		parts = append(parts, "root on Linux")
 	}
 	for _, p := range programs {
-		if _, err := os.Stat(filepath.Join(Tools(), p)); err != nil {
+		if _, err := os.Stat(filepath.Join(harness.Tools(), p)); err != nil {
 			parts = append(parts, p+" (test/tools/build cluster)")
 		}
 	}
@@ -50,14 +50,6 @@ func missing() (parts []string) {
 		}
 	}
 	return parts
-}
-
-// Tools is the directory with the programs that test/tools/build makes.
-func Tools() string {
-	if dir := os.Getenv("PIPEGUARD_TOOLS"); dir != "" {
-		return dir
-	}
-	return filepath.Join(harness.Root(), "dist", "tools")
 }
 
 // WebhookArchive is the webhook's image as `make image` leaves it.

@@ -20,7 +20,7 @@ type process struct {
 
 // start starts a program of Tools. What it writes is added to its log.
 func (c *Cluster) start(program string, args ...string) (*process, error) {
-	return c.startAs(program, filepath.Join(Tools(), program), args...)
+	return c.startAs(program, filepath.Join(harness.Tools(), program), args...)
 }
 
 // startAs starts any program, under a name for its log.
@@ -34,7 +34,7 @@ func (c *Cluster) startAs(name, exe string, args ...string) (*process, error) {
 	cmd := exec.Command(exe, args...) // #nosec G204 -- the programs of the cluster, and ours
 	cmd.Dir = c.logs                  // a host path that Linux takes for a relative one is made there
 	cmd.Stdout, cmd.Stderr = log, log
-	cmd.Env = append(os.Environ(), "PATH="+Tools()+":"+os.Getenv("PATH"))
+	cmd.Env = append(os.Environ(), "PATH="+harness.Tools()+":"+os.Getenv("PATH"))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // an interrupt is for the tests alone
 	p, err := harness.Start(name, cmd)
 	return &process{p, file}, err

@@ -4,7 +4,6 @@ package cluster
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -14,6 +13,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/pipeguard/pipeguard/test/harness"
 )
 
 // WriteKubeconfig writes a file for programs that act as config does. server replaces the address, if it is not empty.
@@ -50,13 +51,8 @@ func (a *APIServer) Kubectl(tools Tools, config *rest.Config) (*Kubectl, error) 
 
 // Run returns what kubectl printed and its exit code. An error means that it could not be run.
 func (k *Kubectl) Run(ctx context.Context, stdin string, args ...string) (stdout, stderr string, code int, err error) {
-	var out, fault strings.Builder
 	cmd := exec.CommandContext(ctx, k.exe, append([]string{"--kubeconfig", k.kubeconfig}, args...)...) // #nosec G204 -- a program of the tests
 	cmd.Env = append(cmd.Environ(), "HOME="+k.home)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(stdin), &out, &fault
-	err = cmd.Run()
-	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
-		return out.String(), fault.String(), exit.ExitCode(), nil
-	}
-	return out.String(), fault.String(), 0, err
+	cmd.Stdin = strings.NewReader(stdin)
+	return harness.Run(cmd)
 }

@@ -12,9 +12,12 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+	"testing"
 	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
+
+	"github.com/pipeguard/pipeguard/test/harness"
 )
 
 // Recorder is a webhook that admits everything and remembers what it was asked about: what the API server sends.
@@ -37,19 +40,17 @@ type Asked struct {
 }
 
 // StartRecorder listens on a free port of the loopback interface.
-func StartRecorder() (*Recorder, error) {
-	cert, authority, err := selfSigned()
-	if err != nil {
-		return nil, err
-	}
+func StartRecorder(t testing.TB) (*Recorder, error) {
+	t.Helper()
+	cert := harness.SelfSigned(t, ServiceHost)
 	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // binding does not wait
 	if err != nil {
 		return nil, fmt.Errorf("start a recorder: %w", err)
 	}
-	r := &Recorder{Port: portOf(l.Addr().String()), CA: authority, ended: make(chan error, 1)}
+	r := &Recorder{Port: portOf(l.Addr().String()), CA: []byte(cert.PEM), ended: make(chan error, 1)}
 	r.server = &http.Server{
 		Handler: r, ReadHeaderTimeout: 10 * time.Second,
-		TLSConfig: &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12},
+		TLSConfig: &tls.Config{Certificates: []tls.Certificate{cert.Certificate}, MinVersion: tls.VersionTLS12},
 	}
 	go func() { r.ended <- r.server.ServeTLS(l, "", "") }()
 	return r, nil

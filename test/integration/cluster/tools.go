@@ -11,9 +11,6 @@ import (
 	"github.com/pipeguard/pipeguard/test/harness"
 )
 
-// EnvTools names the directory with the programs that test/tools/build makes; without it dist/tools of the checkout is taken.
-const EnvTools = "PIPEGUARD_TOOLS"
-
 // Tools is a directory with the programs that tests run beside the product.
 type Tools string
 
@@ -27,16 +24,12 @@ type MissingError struct {
 }
 
 func (e *MissingError) Error() string {
-	return fmt.Sprintf("%s lacks %s: run test/tools/build, or name another directory in %s", e.Dir, strings.Join(e.Names, ", "), EnvTools)
+	return fmt.Sprintf("%s lacks %s: run test/tools/build, or name another directory in %s", e.Dir, strings.Join(e.Names, ", "), harness.EnvTools)
 }
 
 // FindTools returns the directory, or a *MissingError if one of the programs is not in it.
 func FindTools(programs ...string) (Tools, error) {
-	dir := os.Getenv(EnvTools)
-	if dir == "" {
-		dir = filepath.Join(harness.Root(), "dist", "tools")
-	}
-	tools := Tools(dir)
+	tools := Tools(harness.Tools())
 	var missing []string
 	for _, p := range programs {
 		if info, err := os.Stat(tools.Path(p)); err != nil || info.IsDir() { // #nosec G703 -- whoever runs the tests names the directory
@@ -44,7 +37,7 @@ func FindTools(programs ...string) (Tools, error) {
 		}
 	}
 	if len(missing) > 0 {
-		return tools, &MissingError{Dir: dir, Names: missing}
+		return tools, &MissingError{Dir: string(tools), Names: missing}
 	}
 	return tools, nil
 }
