@@ -34,7 +34,7 @@ func TestTheCompatibilityDocumentIsOfThisCode(t *testing.T) {
 	}
 }
 
-// compatibility writes the document from the descriptors, the tables and what is said by hand about behaviour.
+// compatibility writes the document from the descriptors, the tables and the handwritten texts about behaviour.
 func compatibility(t *testing.T) string {
 	apis := loadAll(t)
 	methods := 0
@@ -93,13 +93,13 @@ func writeFields(b *strings.Builder, g groupTable, versions []*API) {
 	if len(g.fields) == 0 {
 		return
 	}
-	b.WriteString("\nFields of older versions that are not those of the newest:\n\n| versions | method | field | what becomes of it |\n|---|---|---|---|\n")
+	b.WriteString("\nFields of older versions that differ from those of the newest:\n\n| versions | method | field | treatment |\n|---|---|---|---|\n")
 	for _, row := range g.fields {
 		of, methods := whereRow(row, versions)
 		name, becomes := "`"+row.served+"` of the "+string(row.part), ""
 		switch {
 		case row.served == "":
-			name, becomes = "`"+row.hub+"` of the newest "+string(row.part), "is not there: "+row.why
+			name, becomes = "`"+row.hub+"` of the newest "+string(row.part), "missing: "+row.why
 		case row.entries != nil:
 			var entries []string
 			for _, e := range row.entries {
@@ -111,7 +111,7 @@ func writeFields(b *strings.Builder, g groupTable, versions []*API) {
 		case row.served == row.hub:
 			becomes = "keys are decimal texts"
 		default:
-			becomes = "is `" + row.hub + "`" + map[conversion]string{asDecimal: ", a number; a text that is none, or that does not fit 32 bits, is refused", asWider: ", made wider"}[row.as]
+			becomes = "is `" + row.hub + "`" + map[conversion]string{asDecimal: ", a number; a text that is not a number, or does not fit 32 bits, is refused", asWider: ", made wider"}[row.as]
 		}
 		fmt.Fprintf(b, "| %s | %s | %s | %s |\n", strings.Join(of, ", "), strings.Join(methods, ", "), name, becomes)
 	}
@@ -168,7 +168,7 @@ func fieldAt(m protoreflect.MessageDescriptor, path string) protoreflect.FieldDe
 }
 
 func writeDifferences(b *strings.Builder, group string) {
-	b.WriteString("\nWhere it behaves otherwise:\n\n| operation | csi-proxy.exe | here |\n|---|---|---|\n")
+	b.WriteString("\nDifferences in behaviour:\n\n| operation | csi-proxy.exe | here |\n|---|---|---|\n")
 	for _, d := range differences[group] {
 		fmt.Fprintf(b, "| %s | %s | %s |\n", strings.Join(d.operations, ", "), d.there, d.here)
 	}

@@ -26,7 +26,7 @@ var volumeTable = groupTable{
 	fields: []fieldRow{
 		{group: "volume", method: "ListVolumesOnDisk", part: inRequest, served: "disk_id", hub: "disk_number", as: asDecimal},
 		{group: "volume", method: "ListVolumesOnDisk", part: inRequest, hub: "partition_number",
-			why: "versions without it list all partitions, which is what 0 means"},
+			why: "versions without it list all partitions, as 0 does"},
 		{group: "volume", method: "MountVolume", part: inRequest, served: "path", hub: "target_path"},
 		{group: "volume", method: "DismountVolume", part: inRequest, served: "path", hub: "target_path"},
 		{group: "volume", method: "ResizeVolume", part: inRequest, served: "size", hub: "size_bytes"},
