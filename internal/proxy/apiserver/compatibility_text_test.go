@@ -25,7 +25,7 @@ Compared with csi-proxy v1.3.0. Access lists name operations as in the first col
 | disk as text that does not fit | cut off: 4294967297 is disk 1 | refused |
 | path checks | filesystem only, by string prefix; links inside are followed | every path of every group, by segments; no link on the way is followed, but by ` + "`GetClosestVolumeIDFromTargetPath`" + ` within the working directories |
 | separators in a path | any number of them, even at its end | the same: one is kept, before the call is judged and recorded. A path that begins with a separator, or has a forward slash, is refused |
-| a working directory, and what [volumes share](node-administrators-guide.md#paths) in it | may be removed or mounted over | may be inspected and made; InvalidArgument for a call that would remove, empty, replace or mount over it |
+| a working directory, and parts of it that [volumes share](node-administrators-guide.md#paths) | may be removed or mounted over | may be inspected and made; InvalidArgument for a call that would remove, empty, replace or mount over it |
 | ids and names | are escaped and put into queries | must have a strict form, or the call is refused before the host is asked |
 | two calls on one object | run at once | one waits for the other |
 | a caller that leaves | the call goes on, unseen | a change goes on and is recorded with its end; a read is given up |
