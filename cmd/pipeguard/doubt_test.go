@@ -107,8 +107,10 @@ acl:
 		want string
 	}{
 		"whole":          {string(text), cli.ExitYes, ""},
-		"its own record": {strings.Replace(string(text), "S-1-5-18", "S-1-5-19", 1), cli.ExitNo, "the log was changed: "},
-		"another record": {strings.Replace(string(text), `"other"`, `"0ther"`, 1), cli.ExitNo, "the log was changed: "},
+		"its own record": {strings.Replace(string(text), "S-1-5-18", "S-1-5-19", 1), cli.ExitNo, "the log was changed\n"},
+		"another record": {strings.Replace(string(text), `"other"`, `"0ther"`, 1), cli.ExitNo, "the log was changed\n"},
+		"a record twice": {string(text) + strings.SplitAfter(string(text), "\n")[1], cli.ExitIncomplete, "the log is incomplete or contradicts itself"},
+		"a second end":   {strings.Replace(string(text), `"other"`, `"call"`, 1), cli.ExitNo, "the log was changed\n"},
 		"no record":      {head + "\n{}\n" + tail, cli.ExitIncomplete, "line 2: "},
 	} {
 		if err := os.WriteFile(segments[0], []byte(c.text), 0o600); err != nil {
@@ -119,6 +121,9 @@ acl:
 			if got.Code != c.code || !strings.Contains(got.ErrOut, c.want) || got.Out == "" || c.want == "" && got.ErrOut != "" {
 				t.Errorf("%s, %v: %+v, want %d and %q", name, command, got, c.code, c.want)
 			}
+		}
+		if got := execute(t, "", "acl", "check", file, "--from-audit", dir, "--id", "none"); got.Code != cli.ExitBadInput || !strings.Contains(got.ErrOut, "holds no request") || !strings.Contains(got.ErrOut, c.want) {
+			t.Errorf("%s, no such record: %+v", name, got)
 		}
 		if got := execute(t, "", "audit", "check", dir); got.Code != c.code && name != "whole" { // whose intents have no ends
 			t.Errorf("%s: audit check says %d", name, got.Code)

@@ -1,16 +1,20 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
 
+	"github.com/pipeguard/pipeguard/internal/atmost"
 	"github.com/pipeguard/pipeguard/internal/atomicfile"
 	"github.com/pipeguard/pipeguard/internal/certs"
 	"github.com/pipeguard/pipeguard/internal/periodic"
@@ -71,8 +75,14 @@ func (i *issuer) Start(ctx context.Context) error {
 	return nil
 }
 
-// writeAuthority writes the authority's certificate for clients. They never see half of it.
+// writeAuthority writes the authority's certificate for clients. They never see half of it. Any other file, named by mistake, is not replaced.
 func (i *issuer) writeAuthority(file string) error {
+	const begin = "-----BEGIN "
+	old, err := atmost.ReadFile(file, 64<<10)
+	isCertificate := bytes.HasPrefix(old, []byte(begin+"CERTIFICATE-----")) && bytes.Count(old, []byte(begin)) == 1
+	if !errors.Is(err, fs.ErrNotExist) && (err != nil || len(old) > 0 && !isCertificate) {
+		return fmt.Errorf("write the certificate authority: %s is there and is not a single certificate: it is not replaced", file)
+	}
 	if err := atomicfile.Replace(file, 0o644, func(w io.Writer) error {
 		return pem.Encode(w, &pem.Block{Type: "CERTIFICATE", Bytes: i.authority.Certificate().Raw})
 	}); err != nil {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/tls"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -92,6 +93,9 @@ func TestTheProcessDoesNotStartWithWhatItCannotUse(t *testing.T) {
 	dir := t.TempDir()
 	bad := filepath.Join(dir, "bad")
 	harness.Replace(t, bad, "hostProcess: Maybe\nmore: 1\n")
+	const certificateAndKey = "-----BEGIN CERTIFICATE-----\n-----END CERTIFICATE-----\n-----BEGIN PRIVATE KEY-----\n-----END PRIVATE KEY-----\n"
+	pair := filepath.Join(dir, "pair.pem")
+	harness.Replace(t, pair, certificateAndKey)
 	for name, args := range map[string][]string{
 		"parameters that are missing":         {"--params=" + filepath.Join(dir, "none")},
 		"parameters with faults":              {"--params=" + bad},
@@ -102,12 +106,18 @@ func TestTheProcessDoesNotStartWithWhatItCannotUse(t *testing.T) {
 		"client authorities that are none":    {configFile(t, "certificate: {clientCAFile: "+bad+"}")},
 		"an audit log in a file's place":      {"--audit-log=" + filepath.Join(bad, "audit")},
 		"an authority in a missing directory": {"--write-ca=" + filepath.Join(dir, "none", "ca.pem")},
+		"an authority in a file's place":      {"--write-ca=" + bad},
+		"an authority in a key's place":       {"--write-ca=" + pair},
+		"an authority in a directory's place": {"--write-ca=" + dir},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, _, _, err := newTestServer(t, args...); err == nil {
 				t.Error("it was started")
 			}
 		})
+	}
+	if text, err := os.ReadFile(pair); err != nil || string(text) != certificateAndKey {
+		t.Errorf("the file of a key holds %q (%v)", text, err)
 	}
 }
 

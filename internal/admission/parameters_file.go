@@ -175,7 +175,7 @@ func (f *faults) allowedNamespaces(path string, v any, remedy string) map[string
 		f.label(at, name)
 		var s Subjects
 		if m[name] == nil { // also what a file has that is cut off here
-			f.add(at, "there is no value; write {} to name no service account")
+			f.add(at, "there is no value; name service accounts, as {serviceAccounts: [NAME]}")
 			continue
 		}
 		f.members(at, m[name], map[string]func(string, any){

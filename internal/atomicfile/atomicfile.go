@@ -10,13 +10,14 @@ import (
 	"runtime"
 )
 
-// Replace writes the content of a file beside it and renames it, so that a hard link to the old file keeps the old content.
+// Replace writes the content of a file beside it and renames it, so that a hard link to the old file keeps the old content. The directory need not be readable:
+// it is not flushed, so that a crash soon after may bring the old file back.
 func Replace(name string, mode fs.FileMode, write func(io.Writer) error) error {
 	temp, err := Create(name)
 	if err != nil {
 		return err
 	}
-	return Commit(temp, name, errors.Join(write(temp), temp.Chmod(mode)))
+	return rename(temp, name, errors.Join(write(temp), temp.Chmod(mode)))
 }
 
 // Create makes a file of mode 0600 for the new content of the named one, in the same directory: .NAME-DIGITS.
@@ -24,15 +25,22 @@ func Create(name string) (*os.File, error) {
 	return os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+"-*")
 }
 
-// Commit puts temp in the place of the named file, and removes it if that fails or err is the failure of writing it.
+// Commit puts temp in the place of the named file, for good, and removes it if that fails or err is the failure of writing it.
 func Commit(temp *os.File, name string, err error) error {
+	if err := rename(temp, name, err); err != nil {
+		return err
+	}
+	return SyncDir(filepath.Dir(name))
+}
+
+func rename(temp *os.File, name string, err error) error {
 	if err := Close(temp, err); err != nil {
 		return err
 	}
 	if err := os.Rename(temp.Name(), name); err != nil {
 		return errors.Join(err, os.Remove(temp.Name()))
 	}
-	return SyncDir(filepath.Dir(name))
+	return nil
 }
 
 // Close flushes a new file to the disk, and removes it if that fails or err is the failure of writing it.

@@ -26,21 +26,14 @@ type Authority struct {
 
 // NewAuthority makes an authority that is constrained to hosts, names or addresses, so that clients trust it with nothing else.
 func NewAuthority(hosts []string, now time.Time, lifetime time.Duration) (*Authority, error) {
-	names, addresses := split(hosts)
+	names, ranges := constraints(hosts)
 	t := &x509.Certificate{
 		Subject: pkix.Name{CommonName: "Pipeguard webhook authority"}, NotBefore: now.Add(-backdated), NotAfter: now.Add(lifetime),
 		IsCA: true, BasicConstraintsValid: true, MaxPathLenZero: true, KeyUsage: x509.KeyUsageCertSign,
-		PermittedDNSDomainsCritical: true, PermittedDNSDomains: names,
+		PermittedDNSDomainsCritical: true, PermittedDNSDomains: names, PermittedIPRanges: ranges,
 	}
-	for _, ip := range addresses {
-		t.PermittedIPRanges = append(t.PermittedIPRanges, &net.IPNet{IP: ip, Mask: net.CIDRMask(8*len(ip), 8*len(ip))})
-	}
-	// Without a range or a name, all of that kind would be permitted.
-	if len(addresses) == 0 {
+	if len(ranges) == 0 { // every address would be permitted
 		t.ExcludedIPRanges = []*net.IPNet{{IP: net.IPv4zero.To4(), Mask: net.CIDRMask(0, 32)}, {IP: net.IPv6zero, Mask: net.CIDRMask(0, 128)}}
-	}
-	if len(names) == 0 {
-		t.PermittedDNSDomains = []string{"invalid"}
 	}
 	made, err := certify(t, nil)
 	if err != nil {
@@ -110,6 +103,18 @@ func split(hosts []string) (names []string, addresses []net.IP) {
 	return names, addresses
 }
 
+// constraints are the names and the ranges of addresses for which an authority of hosts may sign.
+func constraints(hosts []string) (names []string, ranges []*net.IPNet) {
+	names, addresses := split(hosts)
+	if len(names) == 0 {
+		names = []string{"invalid"} // without one, every name would be permitted
+	}
+	for _, ip := range addresses {
+		ranges = append(ranges, &net.IPNet{IP: ip, Mask: net.CIDRMask(8*len(ip), 8*len(ip))})
+	}
+	return names, ranges
+}
+
 // fits says what keeps a certificate from being an authority for hosts as NewAuthority makes them.
 func fits(c *x509.Certificate, hosts []string) error {
 	switch {
@@ -118,10 +123,20 @@ func fits(c *x509.Certificate, hosts []string) error {
 	case c.CheckSignatureFrom(c) != nil:
 		return errors.New("the certificate is not signed by itself")
 	}
-	if !slices.Equal(slices.Sorted(slices.Values(c.PermittedDNSDomains)), slices.Sorted(slices.Values(hosts))) {
-		return fmt.Errorf("the certificate is for %q, not for %q", c.PermittedDNSDomains, hosts)
+	names, ranges := constraints(hosts)
+	if !slices.Equal(sortedTexts(c.PermittedDNSDomains, c.PermittedIPRanges), sortedTexts(names, ranges)) {
+		return fmt.Errorf("the certificate is for %q and addresses in %v, not for %q", c.PermittedDNSDomains, c.PermittedIPRanges, hosts)
 	}
 	return nil
+}
+
+func sortedTexts(names []string, ranges []*net.IPNet) []string {
+	texts := slices.Clone(names)
+	for _, r := range ranges {
+		texts = append(texts, r.String())
+	}
+	slices.Sort(texts)
+	return texts
 }
 
 // verify says why an API server that trusts roots would not accept a certificate for one of hosts.

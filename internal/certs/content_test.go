@@ -133,6 +133,7 @@ func TestAnAuthorityOfAnotherSortIsNotFitToSign(t *testing.T) {
 	}{
 		"for another service":       {[]string{"other.default.svc"}, func(*x509.Certificate) {}, "is for"},
 		"for more than the service": {append(names.hosts(), "example.com"), func(*x509.Certificate) {}, "is for"},
+		"for an address":            {append(names.hosts(), "10.96.0.20"), func(*x509.Certificate) {}, "is for"},
 		"for everybody":             {nil, func(*x509.Certificate) {}, "is for"},
 		"not an authority":          {names.hosts(), func(c *x509.Certificate) { c.IsCA = false }, "not an authority's"},
 		"not for signing":           {names.hosts(), func(c *x509.Certificate) { c.KeyUsage = x509.KeyUsageDigitalSignature }, "not an authority's"},

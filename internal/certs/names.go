@@ -20,8 +20,8 @@ type Names struct {
 	Secret string
 	// Configurations are the ValidatingWebhookConfigurations whose caBundle belongs to these certificates.
 	Configurations []string
-	// Extra are further names that the certificate is for, where API servers call the webhook by another one than the
-	// Service's. Addresses are not possible: the authority is constrained to names.
+	// Extra are further names and addresses that the certificate is for, where clients call the webhook by another name than the
+	// Service's.
 	Extra []string
 }
 
@@ -48,8 +48,8 @@ func (n Names) check(secret bool) error {
 	}
 	need("Configurations", strings.Join(n.Configurations, ""))
 	for _, name := range n.Extra {
-		if problems := validation.IsDNS1123Subdomain(name); len(problems) > 0 || net.ParseIP(name) != nil {
-			faults = append(faults, fmt.Errorf("Extra %q: not the name of a host", name)) //nolint:staticcheck // the field's name
+		if problems := validation.IsDNS1123Subdomain(name); len(problems) > 0 && net.ParseIP(name) == nil {
+			faults = append(faults, fmt.Errorf("Extra %q: not the name or the address of a host", name)) //nolint:staticcheck // the field's name
 		}
 	}
 	return errors.Join(faults...)

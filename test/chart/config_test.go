@@ -89,7 +89,8 @@ func TestHelmRefusesSettingsThatTheWebhookRefuses(t *testing.T) {
 		`{"bundles":{"key":"/a","life":"599s"}}`, `{"bundles":{"key":"/a","life":"10m"}}`, `{"bundles":{"key":"/a","life":"2160h"}}`, `{"bundles":{"key":"/a","life":"2160h1s"}}`,
 		`{"bundles":{"key":"/a","life":"1h500ms"}}`, `{"bundles":{"key":"/a","pools":["b","b"]}}`, `{"bundles":{"key":"/a","pools":["B"]}}`, `{"bundles":{}}`, `{"audit":{}}`, `{"audit":{"log":" -"}}`, `{"audit":{"log":"/a "}}`, `{"audit":{"log":"/a b"}}`,
 		`{"bundles":{"key":"/a","minimumRevision":1767323045}}`, `{"bundles":{"key":"/a","minimumRevision":-1}}`, `{"bundles":{"key":"/a","minimumRevision":1.5}}`,
-		`{"witness":{"nodeKeys":"/a"}}`, `{"witness":{"key":"/a"}}`, `{"witness":{"key":"/a","nodeKeys":"/b"}}`, `{"witness":{"key":"/a","trustFirstUse":true}}`,
+		`{"bundles":{"serve":true}}`, `{"bundles":{"serve":false}}`, `{"bundles":{"minimumRevision":0}}`, `{"bundles":{"key":"/a","serve":false}}`, `{"witness":{"trustFirstUse":false}}`,
+		`{"certificate":{"hosts":["10.96.0.20","fd00::20"]}}`, `{"witness":{"nodeKeys":"/a"}}`, `{"witness":{"key":"/a"}}`, `{"witness":{"key":"/a","nodeKeys":"/b"}}`, `{"witness":{"key":"/a","trustFirstUse":true}}`,
 	} {
 		var config map[string]any
 		if err := yaml.Unmarshal([]byte(value), &config); err != nil {

@@ -59,7 +59,7 @@ Refuses what a start of the webhook refuses and the schema cannot: times that ar
 {{- fail (printf "scanInterval: %s is below a minute" .cluster.scanInterval) -}}
 {{- end -}}
 {{- with .bundles -}}
-{{- if not .key -}}
+{{- if and (not .key) (or .pools .life .minimumRevision .namespace .modules (eq (toString .serve) "false")) -}}
 {{- fail "config.bundles: there are none without key, which bundles.enabled sets" -}}
 {{- end -}}
 {{- if .life -}}
@@ -70,9 +70,9 @@ Refuses what a start of the webhook refuses and the schema cannot: times that ar
 {{- end -}}
 {{- end -}}
 {{- with .witness -}}
-{{- if not .key -}}
+{{- if and (not .key) (or .nodeKeys .trustFirstUse) -}}
 {{- fail "config.witness: there is none without key, which witness.enabled sets" -}}
-{{- else if not (or .nodeKeys .trustFirstUse) -}}
+{{- else if and .key (not (or .nodeKeys .trustFirstUse)) -}}
 {{- fail "witness: want nodeKeys or trustFirstUse: it would know no log" -}}
 {{- end -}}
 {{- end -}}

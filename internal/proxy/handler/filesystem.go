@@ -13,6 +13,7 @@ type filesystem struct {
 	roots *safepath.Roots
 }
 
+// operations remove and link only what CheckVolume accepts: a directory that many volumes share would take those of every pod with it.
 func (f filesystem) operations() map[string]operation {
 	return map[string]operation{
 		"PathExists":    on((*api.PathExistsRequest).GetPath, f.roots.Check, f.pathExists),

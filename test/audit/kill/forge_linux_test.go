@@ -381,7 +381,7 @@ func TestALogWithoutItsCheckpointsGoesOnLoudly(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if said, served := p.begins(t); served || !strings.Contains(said, "holds no checkpoint that the log's key signed") {
+	if said, served := p.begins(t); served || !strings.Contains(said, "holds no checkpoint signed by the log's key") {
 		t.Errorf("served %v, and said:\n%s", served, said)
 	}
 }

@@ -76,8 +76,8 @@ With -o json it prints one object:
   rules     [{rule, covers, decides, names, why}]
   notes     texts: what else decides about the call
 
-Exit code: 0 allowed, 1 denied, 2 the question or FILE has a fault. With --from-audit also 1 if the log was changed, and 3 if lines are no
-records or records are missing, which standard error says.`,
+Exit code: 0 allowed, 1 denied, 2 the question or FILE has a fault. With --from-audit, 1 if the log was changed, and 3 if lines are no
+records or records are missing, whatever the answer; standard error says so.`,
 		Example: `  pipeguard acl explain proxy.yaml --pipe filesystem-v1beta1 --method LinkPath \
       --caller serviceAccount=kube-system/csi-smb-node-sa,container=smb \
       --path 'C:\var\lib\kubelet\plugins\x' --path 'C:\var\lib\kubelet\pods\y'
@@ -107,17 +107,18 @@ func (q *question) answer(cmd *cobra.Command, l *list, file string, out *cli.Cho
 	}
 	r, e, err := q.request(cmd, l, file)
 	if err != nil {
-		return cli.BadInput(err)
+		return cli.BadInput(errors.Join(err, q.doubt))
 	}
 	notes, err := l.notes(cmd.Context(), r, e)
 	if err != nil {
-		return cli.BadInput(err)
+		return cli.BadInput(errors.Join(err, q.doubt))
 	}
-	answer := explain(cmd, l.policy, r, notes, out, print)
+	report := explain(l.policy, r, notes)
+	p := out.Print(cmd, report, func(p *cli.Printer) { print(p, report) })
 	if q.doubt != nil {
-		return q.doubt
+		return p.Done(q.doubt)
 	}
-	return answer
+	return p.Answer(report.Allowed)
 }
 
 // notes name what else decides about a call. The record is nil for a call that was not recorded.

@@ -3,8 +3,6 @@ package aclcmd
 import (
 	"strings"
 
-	"github.com/spf13/cobra"
-
 	"github.com/pipeguard/pipeguard/cmd/pipeguard/internal/cli"
 	"github.com/pipeguard/pipeguard/internal/audit/inert"
 	"github.com/pipeguard/pipeguard/internal/core/access"
@@ -74,7 +72,7 @@ type explainedRule struct {
 	Why     string `json:"why"`
 }
 
-func explain(cmd *cobra.Command, policy *acl.Policy, r access.Call, notes []string, out *cli.Choice, print func(*cli.Printer, explainReport)) error {
+func explain(policy *acl.Policy, r access.Call, notes []string) explainReport {
 	d := policy.Decide(r)
 	report := explainReport{
 		Schema: "pipeguard.dev/acl-explain/v1", Allowed: d.Allowed, Named: d.Named, Effect: d.Effect, Mode: d.Mode, Rule: d.Rule, Reason: d.Reason,
@@ -88,7 +86,7 @@ func explain(cmd *cobra.Command, policy *acl.Policy, r access.Call, notes []stri
 	for _, v := range policy.Explain(r) {
 		report.Rules = append(report.Rules, explainedRule(v))
 	}
-	return out.Print(cmd, report, func(p *cli.Printer) { print(p, report) }).Answer(d.Allowed)
+	return report
 }
 
 // printVerdict is the answer without the other rules.

@@ -2,6 +2,7 @@ package auditcmd
 
 import (
 	"errors"
+	"fmt"
 	"iter"
 
 	"github.com/spf13/cobra"
@@ -18,7 +19,8 @@ type checkReport struct {
 	Consistent bool   `json:"consistent"`
 	audit.Report
 
-	broken int // places where the chain of hashes breaks
+	broken  int  // places where the chain of hashes breaks
+	isLoose bool // a record does not follow on the one before it
 }
 
 func newCheck() *cobra.Command {
@@ -72,12 +74,28 @@ Exit code: 0 consistent, 1 the log was changed, 2 unreadable, 3 incomplete or co
 const maxFaults = 1000
 
 func check(cmd *cobra.Command, records iter.Seq2[query.Record, error], pruned func() (uint64, error), out *cli.Choice) error {
+	report, err := reconcile(records, pruned, func(query.Record, error) {})
+	if err != nil {
+		return cli.BadInput(err)
+	}
+	p := out.Print(cmd, report, func(p *cli.Printer) { printCheck(p, report) })
+	switch {
+	case report.broken > 0:
+		return p.Done(cli.No(nil))
+	case !report.Consistent:
+		return p.Done(cli.Incomplete(nil))
+	}
+	return p.Done(nil)
+}
+
+// reconcile checks records, each of which see is called with.
+func reconcile(records iter.Seq2[query.Record, error], pruned func() (uint64, error), see func(query.Record, error)) (checkReport, error) {
 	report := checkReport{Schema: "pipeguard.dev/audit-check/v1"}
 	faults := []audit.Fault{} // a list without entries is one
-	isLoose := false
 	found, err := audit.Reconcile(func(yield func(audit.Event, error) bool) {
 		for r, err := range records {
-			isLoose = isLoose || r.Loose != ""
+			see(r, err)
+			report.isLoose = report.isLoose || r.Loose != ""
 			if r.IsBroken { // Reconcile finds gaps in numbers
 				if report.broken++; report.broken <= maxNamedLines {
 					faults = append(faults, audit.Fault{Session: r.Session, Seq: r.Seq, ID: r.ID, Problem: "it or the record before it was changed: " + r.Loose})
@@ -92,26 +110,39 @@ func check(cmd *cobra.Command, records iter.Seq2[query.Record, error], pruned fu
 		}
 	}, pruned)
 	if err != nil {
-		return cli.BadInput(err)
+		return report, err
 	}
 	faults = append(faults, found.Faults...)
 	report.Report = found
 	report.FaultCount += report.broken
 	report.Open, report.Faults = append([]audit.Intent{}, found.Open...), faults[:min(len(faults), maxFaults)]
-	report.Consistent = found.Records > 0 && report.FaultCount == 0 && !isLoose && len(found.Open) == 0 && !found.TornTail
-	p := out.Print(cmd, report, func(p *cli.Printer) { printCheck(p, report) })
-	switch {
-	case report.broken > 0:
-		return p.Done(cli.No(nil))
-	case !report.Consistent:
-		return p.Done(cli.Incomplete(nil))
+	report.Consistent = found.Records > 0 && report.FaultCount == 0 && !report.isLoose && len(found.Open) == 0 && !found.TornTail
+	return report, nil
+}
+
+// doubt is what speaks against the records of a log that may still be written: nil, or the error with which a command ends.
+func (r *checkReport) doubt() error {
+	if r.FaultCount == 0 && !r.isLoose {
+		return nil
 	}
-	return p.Done(nil)
+	errs := []error{errors.New("the log is incomplete or contradicts itself, as \"pipeguard audit check\" says")}
+	for _, f := range r.Faults[:min(len(r.Faults), maxNamedLines)] {
+		errs = append(errs, errors.New(faultText(f)))
+	}
+	if r.broken > 0 {
+		errs[0] = errors.New("the log was changed")
+		return cli.No(errors.Join(errs...))
+	}
+	return cli.Incomplete(errors.Join(errs...))
+}
+
+func faultText(f audit.Fault) string {
+	return fmt.Sprintf("session %s record %d (id %q): %s", inert.Line(f.Session), f.Seq, inert.Line(f.ID), inert.Line(f.Problem))
 }
 
 func printCheck(p *cli.Printer, r checkReport) {
 	for _, f := range r.Faults[:min(len(r.Faults), maxNamedLines)] {
-		p.Printf("fault: session %s record %d (id %q): %s\n", inert.Line(f.Session), f.Seq, inert.Line(f.ID), inert.Line(f.Problem))
+		p.Printf("fault: %s\n", faultText(f))
 	}
 	if more := r.FaultCount - maxNamedLines; more > 0 {
 		p.Printf("and %d faults more\n", more)

@@ -158,7 +158,7 @@ func writePage(cmd *cobra.Command, name string, overwrites bool, s *report.Summa
 	if err != nil {
 		return err
 	}
-	return errors.Join(page(f), f.Close())
+	return atomicfile.Close(f, page(f))
 }
 
 func write(out io.Writer, s *report.Summary, about report.About, v report.Verdict) error {

@@ -49,35 +49,39 @@ func filtered(records iter.Seq2[query.Record, error], keep func(query.Record, er
 	}
 }
 
-// FindRecord returns the last record, or the first, of the request with that id for which fits is true, and what speaks against the log: nil, or the
-// error with which the command ends once it has answered. The log is read to its end, as by commands that show records without keys. If it has no such
-// record, the error names what was wanted, and how many lines are no records: that shows a file of another kind.
+// FindRecord returns the last record, or the first, of the request with that id for which fits is true, and what speaks against the log, as for "audit
+// check": nil, or the error with which the command ends once it has answered. The log is read to its end. If it has no such record, the error names what
+// was wanted, and how many lines are no records: that shows a file of another kind.
 func FindRecord(cmd *cobra.Command, name, id, wanted string, isFirst bool, fits func(*audit.Event) bool) (found *audit.Event, doubt, err error) {
 	in := (&trust{}).reading(cmd, nil)
-	records, err := in.records([]string{name})
+	lines, err := in.lines(name)
 	if err != nil {
 		return nil, nil, err
 	}
-	for r, err := range records {
-		switch {
-		case err != nil:
-			return nil, nil, err
-		case r.IsBroken && doubt == nil:
-			doubt = fmt.Errorf("the log was changed: %s, line %d: record %d or the record before it: %s", r.File, r.Line, r.Seq, r.Loose)
+	bad := 0
+	report, err := reconcile(lines, in.source.PrunedUntil, func(r query.Record, err error) {
+		if errors.As(err, new(*query.BadLine)) {
+			bad++
 		}
-		if (found == nil || !isFirst) && r.ID == id && r.Type == audit.TypeRequest && fits(&r.Event) {
+		if (found == nil || !isFirst) && err == nil && r.ID == id && r.Type == audit.TypeRequest && fits(&r.Event) {
 			found = &r.Event
 		}
+	})
+	if err != nil {
+		return nil, nil, err
 	}
-	if found == nil {
-		err = fmt.Errorf("%s holds no %s", name, wanted)
-		if in.bad > 0 {
-			err = fmt.Errorf("%w; %d lines are no records, or records are missing there", err, in.bad)
-		}
-		return nil, nil, errors.Join(err, doubt)
+	for _, err := range in.silent() {
+		in.note(err)
 	}
-	if doubt != nil {
-		return found, cli.No(errors.Join(in.named, doubt)), nil
+	if doubt = report.doubt(); doubt == nil {
+		doubt = in.told(nil)
 	}
-	return found, in.told(nil), nil
+	if found != nil {
+		return found, doubt, nil
+	}
+	err = fmt.Errorf("%s holds no %s", name, wanted)
+	if bad > 0 {
+		err = fmt.Errorf("%w; %d lines are no records, or records are missing there", err, bad)
+	}
+	return nil, nil, errors.Join(err, doubt)
 }

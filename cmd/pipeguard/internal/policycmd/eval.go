@@ -116,7 +116,7 @@ func eval(cmd *cobra.Command, o evalOptions, out *cli.Choice, isVerbose bool) er
 	}
 	report := evalReport{Schema: "pipeguard.dev/policy-eval/v1", Differences: []difference{}, Notes: []string{}, isOfBundle: o.bundle != ""}
 	if err := report.ask(cmd, o); err != nil {
-		return cli.BadInput(err)
+		return cli.BadInput(errors.Join(err, report.doubt))
 	}
 	isNo := len(report.Differences) > 0 || report.Recorded == nil && !report.Decision.Allowed()
 	p := out.Print(cmd, report, func(p *cli.Printer) { report.print(p, isVerbose) })
