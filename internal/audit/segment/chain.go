@@ -28,7 +28,7 @@ type Link struct {
 	TornHash string   // their hash, as it declares
 	Prev     string   // the hash of the record before, in its first record
 	Misfit   error    // why its first line is no opening of a segment of its name, nil if it is one: see Misfit
-	IsCopy   bool     // its first line says that it is of another name
+	IsCopy   bool     // its first line names another file
 }
 
 // LinkOf is what a segment says, given its name, its size, and its first line without the newline.

@@ -76,8 +76,8 @@ With -o json it prints one object:
   rules     [{rule, covers, decides, names, why}]
   notes     texts: what else decides about the call
 
-Exit code: 0 allowed, 1 denied, 2 the question or FILE has a fault. With --from-audit, 1 if the log was changed, and 3 if lines are no
-records or records are missing, whatever the answer; standard error says so.`,
+Exit code: 0 allowed, 1 denied, 2 the question or FILE has a fault. With --from-audit, 1 if the log was changed, and 3 if it
+is incomplete or contradicts itself, as for "pipeguard audit check", whatever the answer; standard error says so.`,
 		Example: `  pipeguard acl explain proxy.yaml --pipe filesystem-v1beta1 --method LinkPath \
       --caller serviceAccount=kube-system/csi-smb-node-sa,container=smb \
       --path 'C:\var\lib\kubelet\plugins\x' --path 'C:\var\lib\kubelet\pods\y'

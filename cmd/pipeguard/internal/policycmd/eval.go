@@ -76,8 +76,8 @@ With -o json it prints one object:
   input        what the policy was asked about
 
 Exit code: with --input 0 allowed, 1 denied; with --from-audit 0 the same decision as was recorded (or none of this policy was),
-1 another one, or the log was changed; 2 the record, the input or the policy cannot be read, or the policy would not be activated; 3 lines of
-the log are no records, or records are missing. Standard error says what is wrong with a log.`,
+1 another one, or the log was changed; 2 the record, the input or the policy cannot be read, or the policy would not be activated; 3 the log
+is incomplete or contradicts itself, as for "pipeguard audit check". Standard error says what is wrong with a log.`,
 		Example: `  pipeguard policy eval --from-audit /var/log/pipeguard/audit --id BQ5WDWNJNUOT6EY4VKEBLCQCXR
   pipeguard policy eval --from-audit /var/log/pipeguard/audit --id BQ5WDWNJNUOT6EY4VKEBLCQCXR --config proxy.yaml --policy ./my-policies
   pipeguard policy eval --from-audit /var/log/pipeguard/audit --id BQ5WDWNJNUOT6EY4VKEBLCQCXR --bundle bundle.tar.gz
