@@ -9,7 +9,7 @@ GOLANGCI_LINT_VERSION := v2.15.0
 # tables for debuggers a cold build takes less.
 export GOFLAGS := $(shell go env GOFLAGS) -trimpath -gcflags=all=-dwarf=false
 
-.PHONY: help agree build core deps test test-linux test-windows flaky e2e bench lint generate verify run image
+.PHONY: help agree build core deps floor test test-linux test-windows flaky e2e bench lint generate verify run image
 
 help: ## Show this list.
 	@awk -F':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -43,6 +43,9 @@ e2e: image ## Install the chart on a whole cluster on this machine (Debian, as r
 
 agree: ## Hold a million generated pairs of a policy and a caller against each other, at admission and on a node.
 	PIPEGUARD_PAIRS=1000000 go test -count=1 -timeout 30m -v -run '^TestBothEndsSayTheSame$$' ./internal/nodepolicy
+
+floor: ## Hold a million generated objects against the floor and the webhook, on the API server's own evaluation of CEL.
+	cd test/floor && PIPEGUARD_FLOOR_OBJECTS=1000000 go test -count=1 -timeout 3h -v .
 
 core: ## Print what must be read to believe that no call runs that is not allowed, in reading order.
 	@hack/core.sh
@@ -82,6 +85,7 @@ verify: ## Check that nothing needs `make generate`, and vet for both systems.
 	go vet -tags e2e ./test/e2e/...
 	GOOS=windows go vet ./...
 	cd hack/image && go mod tidy -diff && go vet .
+	cd test/floor && go vet .
 	hack/verify-generated.sh
 
 image: ## Build the webhook's image for linux/amd64 and linux/arm64 and the nodes' for Windows, as OCI archives in dist/. Needs no Docker.

@@ -8,18 +8,20 @@ import (
 
 // What the product and the programs beside its tests have in common is compiled once, if it is the same.
 func TestTheToolsAreMadeOfTheProductsVersions(t *testing.T) {
-	product, tools := versions(t, "go.mod"), versions(t, "test/tools/kubernetes/go.mod")
-	common := 0
-	for path, version := range product {
-		switch other, ok := tools[path]; {
-		case ok && other != version:
-			t.Errorf("%s: the product has %s, test/tools/kubernetes has %s", path, version, other)
-		case ok:
-			common++
+	product := versions(t, "go.mod")
+	for _, file := range []string{"test/tools/kubernetes/go.mod", "test/floor/go.mod"} {
+		tools, common := versions(t, file), 0
+		for path, version := range product {
+			switch other, ok := tools[path]; {
+			case ok && other != version:
+				t.Errorf("%s: the product has %s, %s has %s", path, version, file, other)
+			case ok:
+				common++
+			}
 		}
-	}
-	if common < 20 {
-		t.Errorf("%d modules in common", common)
+		if common < 20 {
+			t.Errorf("%s: %d modules in common", file, common)
+		}
 	}
 }
 

@@ -39,6 +39,7 @@ go_test() {
 if ! command -v gcc >/dev/null; then
 	echo 'NO RACE DETECTOR: there is no gcc' >&2
 	go_test -p $(($(nproc) + 1)) ./test/integration ./...
+	(cd test/floor && go_test .)
 	exit
 fi
 
@@ -54,6 +55,7 @@ set -m # a group of its own, which ends with this one
 	export CGO_ENABLED=0 GARBAGE=400
 	go_test -p 1 "${policies[@]}" "${plain[@]}"
 	go_test -p 1 -run "$names" "${slow[@]}"
+	cd test/floor && go_test . # a module of its own
 ) >"$log" 2>&1 &
 beside=$!
 set +m

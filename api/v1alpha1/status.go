@@ -23,6 +23,9 @@ const (
 	// ConditionModesServed is true of a PipePolicy if the last scan found no pod that only its mode keeps from being a subject: HostProcess containers of a subject
 	// without hostProcess, or mounts of guarded pipes where the policy has no pipes, which no other policy permits. Until the first scan there is no such condition.
 	ConditionModesServed = "ModesServed"
+	// ConditionInFloor is true if the floor, which the API server evaluates where no replica of the webhook answers, refuses what this generation of the object refuses.
+	// It is never true of a PolicyModule, which CEL cannot say. Where no floor is kept, there is no such condition.
+	ConditionInFloor = "InFloor"
 )
 
 // PolicyStatus is the status of a policy object.
@@ -41,7 +44,7 @@ type PolicyStatus struct {
 	// +optional
 	Replicas ReplicaCounts `json:"replicas,omitzero"`
 	// Conditions are Ready, Compiled, TestsPassed and Published; a PipePolicy has ModesServed besides and, where bundles are made for nodes,
-	// BundlesPublished and ExpressedOnNodes.
+	// BundlesPublished and ExpressedOnNodes. Where a floor is kept, both kinds have InFloor.
 	//
 	// +listType=map
 	// +listMapKey=type

@@ -5,6 +5,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/pipeguard/pipeguard/internal/certs"
+	"github.com/pipeguard/pipeguard/internal/controller/keepfloor"
 	"github.com/pipeguard/pipeguard/internal/controller/leader"
 )
 
@@ -15,6 +16,9 @@ func newChain(o options, config *rest.Config, mgr manager.Manager, leads *leader
 		Namespace:      o.podNamespace,
 		Service:        o.Cluster.ServiceName,
 		Configurations: []string{o.Cluster.WebhookConfig, o.Cluster.PolicyWebhookConfig},
+	}
+	if o.Floor.Mode == keepfloor.Only { // no object is sent to the webhook
+		names.Configurations = []string{o.Cluster.PolicyWebhookConfig}
 	}
 	if o.Certificate.isMade() {
 		names.Secret = o.Certificate.Secret

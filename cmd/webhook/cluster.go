@@ -106,6 +106,10 @@ func (m *cluster) finish(s *server) error {
 	if err != nil {
 		return err
 	}
+	floor, err := newFloor(&m.options, m.config, m.manager, s.registry, s)
+	if err != nil {
+		return err
+	}
 	bundles, err := newBundles(m.options.Bundles, m.config, s.registry, s.log)
 	if err != nil {
 		return err
@@ -118,18 +122,21 @@ func (m *cluster) finish(s *server) error {
 			s.attempted(active, err)
 			scanner.Trigger()
 			bundles.attempted(err)
+			floor.attempted(err)
 		},
 		Namespace:  m.options.podNamespace,
 		PodName:    m.options.podName,
 		Violations: scanner.Violations,
 		OtherModes: scanner.OtherModes,
 		Bundles:    bundles.report(),
+		Floor:      floor.report(),
 		Registerer: s.registry,
 		Log:        s.log,
 	}); err != nil {
 		return err
 	}
 	m.leads.Add(scanner)
+	floor.add(m.leads, parts)
 	if bundles != nil {
 		if err := bundles.add(m.manager, m.leads, s, parts); err != nil {
 			return err

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/pipeguard/pipeguard/internal/configfile"
+	"github.com/pipeguard/pipeguard/internal/controller/keepfloor"
 )
 
 // configKind is the kind of the file that configuration describes.
@@ -34,6 +35,8 @@ type configuration struct {
 	LogLevel string `yaml:"logLevel"`
 	// Cluster names the objects of the cluster that belong to the webhook.
 	Cluster clusterOptions `yaml:"cluster"`
+	// Floor has the API server refuse by policies of its own what the webhook refuses.
+	Floor floorOptions `yaml:"floor"`
 	// Bundles has PipePolicies signed for nodes.
 	Bundles bundleOptions `yaml:"bundles"`
 	// Witness has checkpoints of the nodes' audit logs cosigned.
@@ -78,6 +81,14 @@ type clusterOptions struct {
 	LeaderElect bool `yaml:"leaderElect"`
 }
 
+// floorOptions are about the floor: ValidatingAdmissionPolicies made of the parameters and PipePolicies.
+type floorOptions struct {
+	// Mode is Off (if not set), Always for a floor beside the webhook, or Only for a cluster without cluster.webhookConfig, where no object is sent to the webhook.
+	Mode keepfloor.Mode `yaml:"mode"`
+	// Name is that of its objects about pods, pipeguard-floor if not set; those about PersistentVolumes have "-volumes" behind it.
+	Name string `yaml:"name"`
+}
+
 // bundleOptions are about bundles. Without Key there are none.
 type bundleOptions struct {
 	// Key is the file of a private key, as "pipeguard keys generate" makes it, read again when it changes.
@@ -119,6 +130,7 @@ func defaultConfiguration() configuration {
 			ServiceName: "pipeguard-webhook", WebhookConfig: "pipeguard-webhook", PolicyWebhookConfig: "pipeguard-policies",
 			ScanInterval: 10 * time.Minute, LeaderElect: true,
 		},
+		Floor:   floorOptions{Mode: keepfloor.Off, Name: "pipeguard-floor"},
 		Bundles: bundleOptions{Serve: true},
 	}
 }

@@ -47,7 +47,7 @@ func parameterPolicy(name string) string { return "parameters/" + name }
 // Bind adds to files what they are to decide with: data, the schema of their input, a *Scope as companion, and the checks that
 // every policy must hold. It reports every fault of p at once.
 func (p Policies) Bind(files policy.Modules) (policy.Modules, error) {
-	if err := p.validate(); err != nil {
+	if err := p.Validate(); err != nil {
 		return policy.Modules{}, err
 	}
 	pipes := p.pipePolicies()
@@ -67,8 +67,8 @@ func (p Policies) Bind(files policy.Modules) (policy.Modules, error) {
 	return files, nil
 }
 
-// validate reports every fault of p.
-func (p Policies) validate() error {
+// Validate reports every fault of p.
+func (p Policies) Validate() error {
 	var f faults
 	p.Parameters.check(&f)
 	for _, name := range sortedKeys(p.PipePolicies) {
@@ -85,6 +85,16 @@ func (p Policies) pipePolicies() map[string]PipePolicy {
 	}
 	for name, own := range p.Parameters.PipePolicies {
 		all[parameterPolicy(name)] = own.forAdmission()
+	}
+	return all
+}
+
+// Permissions are everything that governs pipes or permits something of the host, by the name that refusals give it: the PipePolicies of the API, those of the parameters,
+// and hostProcessAllowed as a policy without pipes. Each has its defaults, and nothing of what is for nodes alone.
+func (p Policies) Permissions() map[string]PipePolicy {
+	all := p.pipePolicies()
+	if len(p.Parameters.HostProcessAllowed) > 0 {
+		all[hostProcessParameter] = p.Parameters.hostProcessPolicy()
 	}
 	return all
 }

@@ -44,7 +44,7 @@ func Add(mgr manager.Manager, leads *leader.Group, o Options) (*Parts, error) {
 	}
 	newWriter := func() *writer {
 		return &writer{
-			client: mgr.GetClient(), outcome: activator.Latest, count: replicas.Count, violations: o.Violations, otherModes: o.OtherModes, bundles: o.Bundles,
+			client: mgr.GetClient(), outcome: activator.Latest, count: replicas.Count, violations: o.Violations, otherModes: o.OtherModes, bundles: o.Bundles, floor: o.Floor,
 			recorder: mgr.GetEventRecorder(reportingController), metrics: metrics, log: o.Log, now: o.Now, recalls: map[string]reportedEvents{},
 		}
 	}

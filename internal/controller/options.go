@@ -41,6 +41,9 @@ type Options struct {
 	// when it would return something else.
 	Bundles func() Bundles
 
+	// Floor returns what became of the floor. Nil means that none is kept. Tell Parts.Refresh when it would return something else.
+	Floor func() Floor
+
 	// Registerer takes the metrics. Nil registers none.
 	Registerer prometheus.Registerer
 	// Log receives diagnostics. Default none.

@@ -35,6 +35,9 @@ const (
 	ReasonInPart       = "InPart"       // some of it holds at admission alone
 	ReasonServed       = "Served"       // ModesServed is true
 	ReasonOtherMode    = "OtherMode"    // pods of its subjects run in a mode that it does not permit
+	ReasonWritten      = "Written"      // InFloor is true
+	ReasonNotWritten   = "NotWritten"   // the floor could not be written, or permits nothing
+	ReasonNotInCEL     = "NotInCEL"     // the webhook alone can decide by it
 )
 
 // statusInput is everything that a status is computed from.
@@ -43,6 +46,7 @@ type statusInput struct {
 	fault    fault // of the outcome's error
 	replicas ReplicaCount
 	bundles  *Bundles // nil if none are made
+	floor    *Floor   // nil if none is kept
 	now      time.Time
 }
 
@@ -208,6 +212,7 @@ func (p statusInput) pipePolicyStatus(o *v1alpha1.PipePolicy, violations *int32,
 	if c := p.modes(o, modes); c != nil {
 		status.Conditions = append(status.Conditions, *c)
 	}
+	status.Conditions = append(status.Conditions, p.inFloor(keyOf(kindPipePolicy, o), o.Generation, o.Status.Conditions)...)
 	if p.bundles != nil {
 		active := p.isActive(keyOf(kindPipePolicy, o), o.Generation)
 		status.Conditions = append(status.Conditions, p.bundlesPublished(active, o.Generation, o.Status.Conditions),
@@ -225,6 +230,7 @@ func (p statusInput) policyModuleStatus(o *v1alpha1.PolicyModule) (v1alpha1.Poli
 	if !ok {
 		return o.Status, false
 	}
+	status.Conditions = append(status.Conditions, p.inFloor(keyOf(kindPolicyModule, o), o.Generation, o.Status.Conditions)...)
 	out := v1alpha1.PolicyModuleStatus{PolicyStatus: status}
 	for i, problem := range p.fault.own[named{kindPolicyModule, o.Name}] {
 		if i == maxProblems {

@@ -30,6 +30,7 @@ type writer struct {
 	violations func(string) (int32, bool)
 	otherModes func(string) (map[admission.OtherMode]int32, bool)
 	bundles    func() Bundles // nil if none are made
+	floor      func() Floor
 	recorder   events.EventRecorder
 	metrics    *Metrics
 	log        *zap.Logger
@@ -127,6 +128,9 @@ func (w *writer) statusInput(ctx context.Context) (statusInput, bool, error) {
 	p := statusInput{outcome: o, fault: explain(o.Err), replicas: c, now: w.now()}
 	if w.bundles != nil {
 		p.bundles = new(w.bundles())
+	}
+	if w.floor != nil {
+		p.floor = new(w.floor())
 	}
 	return p, true, nil
 }

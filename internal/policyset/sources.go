@@ -91,6 +91,15 @@ func (s Sources) Assemble() (policy.Modules, error) {
 	return modules, err
 }
 
+// Policies are what the sources say beside Rego and the parameters of PolicyModules, in admission's terms. The objects are ones that Assemble takes.
+func (s Sources) Policies() admission.Policies {
+	out := admission.Policies{Parameters: s.Parameters, PipePolicies: make(map[string]admission.PipePolicy, len(s.PipePolicies))}
+	for i := range s.PipePolicies {
+		out.PipePolicies[s.PipePolicies[i].Name] = pipePolicy(&s.PipePolicies[i])
+	}
+	return out
+}
+
 // AccessPolicies are the PipePolicies as both ends read them, sorted by name. Those of the parameters are called "parameters/" and their name.
 func (s Sources) AccessPolicies() []access.Policy {
 	out := s.Parameters.NodePolicies()

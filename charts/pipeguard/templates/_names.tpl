@@ -24,6 +24,11 @@
 {{ include "pipeguard.fullname" . }}-policies
 {{- end -}}
 
+{{/* Name of the objects of the floor; those about PersistentVolumes have "-volumes" behind it. */}}
+{{- define "pipeguard.floor" -}}
+{{ include "pipeguard.fullname" . }}-floor
+{{- end -}}
+
 {{/* What selects the pods. It must stay as it is from release to release: a Deployment's selector cannot change. */}}
 {{- define "pipeguard.selector" -}}
 app.kubernetes.io/name: pipeguard

@@ -88,13 +88,13 @@ func endsAtBoundary(prefix string) bool {
 	case ':': // of a tag; behind a registry it would be the port
 		return strings.Contains(prefix, "/")
 	case '.', '-':
-		return restrictsTag(prefix)
+		return RestrictsTag(prefix)
 	}
 	return false
 }
 
-// restrictsTag says whether a prefix that ends in a separator is the beginning of some tags of a name.
-func restrictsTag(prefix string) bool {
+// RestrictsTag says whether a prefix that ends in a separator is the beginning of some tags of a name.
+func RestrictsTag(prefix string) bool {
 	_, tag, _ := cutTag(prefix)
 	return tag != ""
 }
@@ -102,7 +102,7 @@ func restrictsTag(prefix string) bool {
 // goesOnBehindTag says whether a prefix that is the beginning of a name has a whole tag or a digest before its last separator.
 func goesOnBehindTag(prefix string) bool {
 	name, last := prefix[:len(prefix)-1], prefix[len(prefix)-1]
-	return strings.Contains(name, "@") || last != '.' && last != '-' && strings.Contains(name, "/") && restrictsTag(name)
+	return strings.Contains(name, "@") || last != '.' && last != '-' && strings.Contains(name, "/") && RestrictsTag(name)
 }
 
 // IsImagePrefix says whether a pattern of ParseImage is the beginning of names.
@@ -114,7 +114,7 @@ func IsImagePrefix(pattern string) bool {
 // digest: so neither a name with a tag nor the beginning of one covers a name with a digest, and one with a digest covers it with whatever tag stands before it.
 func CoversImage(pattern, image string) bool {
 	if IsImagePrefix(pattern) {
-		return len(image) > len(pattern) && strings.HasPrefix(image, pattern) && (!restrictsTag(pattern) || !strings.Contains(image, "@"))
+		return len(image) > len(pattern) && strings.HasPrefix(image, pattern) && (!RestrictsTag(pattern) || !strings.Contains(image, "@"))
 	}
 	if pattern == image {
 		return image != "" && !isDigest(image) // alone it is the name of a local image, or of one called sha256

@@ -107,3 +107,6 @@ func isShort(seg string) bool {
 		}
 	}
 }
+
+// Parts are the letter of the drive and the names of the directories below its root, in lower case and with the usual junctions followed.
+func (d Directory) Parts() (drive byte, names []string) { return d.drive, slices.Clone(d.segs) }

@@ -14,10 +14,10 @@ var errInterrupted = errors.New("interrupted before there was an answer")
 
 // NewCommand returns "pipeguard policy".
 func NewCommand() *cobra.Command {
-	return cli.Group("policy", "Check, test, format, begin and try policies", `Works on a directory of Rego modules (*.rego, *_test.rego, subdirectories too) as the webhook would load it:
+	return cli.Group("policy", "Check, test, format, begin, try and express policies", `Works on a directory of Rego modules (*.rego, *_test.rego, subdirectories too) as the webhook would load it:
 under the same limits and with the same few builtin functions. Modules of package pipeguard.node are policies of nodes, and
 treated as the proxy would.`,
-		untilInterrupted(newCheck()), untilInterrupted(newTest()), newFmt(), newInit(), untilInterrupted(newEval()),
+		untilInterrupted(newCheck()), untilInterrupted(newTest()), newFmt(), newInit(), untilInterrupted(newEval()), untilInterrupted(newFloor()),
 	)
 }
 

@@ -1,0 +1,93 @@
+package main
+
+import (
+	"context"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/pipeguard/pipeguard/internal/controller"
+	"github.com/pipeguard/pipeguard/internal/controller/keepfloor"
+	"github.com/pipeguard/pipeguard/internal/controller/leader"
+	"github.com/pipeguard/pipeguard/internal/policyset"
+)
+
+// floorLabels are those by which the floor's objects are known as the webhook's own.
+var floorLabels = map[string]string{"app.kubernetes.io/managed-by": "pipeguard", "app.kubernetes.io/component": "floor"}
+
+// check reports what is wrong with the options.
+func (o *floorOptions) check(fault report) {
+	if o.Mode != keepfloor.Off && !o.Mode.IsKept() {
+		fault("floor.mode", "%q: want Off, Always or Only", o.Mode)
+	}
+	if len(validation.NameIsDNSSubdomain(o.Name, false)) > 0 {
+		fault("floor.name", "%q is no name of an object", o.Name)
+	}
+}
+
+// keptFloor is the floor and what its keeper needs of the other parts, which are made later.
+type keptFloor struct {
+	mode      keepfloor.Mode
+	keeper    *keepfloor.Keeper
+	activated func() (controller.Activated, bool)
+	refresh   func() // has statuses looked at
+}
+
+func newFloor(o *options, config *rest.Config, mgr manager.Manager, registry prometheus.Registerer, s *server) (*keptFloor, error) {
+	objects, err := keepfloor.NewObjects(config, o.Floor.Name, o.Cluster.PolicyWebhookConfig)
+	if err != nil {
+		return nil, err
+	}
+	f := &keptFloor{mode: o.Floor.Mode}
+	f.keeper, err = keepfloor.New(keepfloor.Options{
+		Objects: objects, Mode: o.Floor.Mode, Name: o.Floor.Name, Labels: floorLabels, Source: f.content, Tell: func() { f.refresh() },
+		Events: mgr.GetEventRecorder("pipeguard"), Metrics: keepfloor.NewMetrics(registry), Log: s.log,
+	})
+	return f, err
+}
+
+// add gives the leader the keeper.
+func (f *keptFloor) add(leads *leader.Group, parts *controller.Parts) {
+	f.activated, f.refresh = parts.Activator.Activated, parts.Refresh
+	leads.Add(f.keeper)
+}
+
+// attempted hears of each attempt to activate policies.
+func (f *keptFloor) attempted(err error) {
+	if err == nil {
+		f.keeper.Changed()
+	}
+}
+
+// content is what decides here.
+func (f *keptFloor) content() (keepfloor.Content, bool) {
+	active, ok := f.activated()
+	if !ok {
+		return keepfloor.Content{}, false
+	}
+	sources := policyset.Sources{Parameters: active.Parameters, PipePolicies: active.PipePolicies}
+	return keepfloor.Content{Policies: sources.Policies(), Revision: active.Revision, Attempt: active.Attempt}, true
+}
+
+// report is controller.Options.Floor.
+func (f *keptFloor) report() func() controller.Floor {
+	if !f.mode.IsKept() {
+		return nil
+	}
+	return func() controller.Floor {
+		r, _ := f.keeper.Result()
+		return controller.Floor{Attempt: r.Attempt, Err: r.Err}
+	}
+}
+
+// settled waits until the floor is as it is to be, so that what relies on it may come into force.
+func (f *keptFloor) settled(ctx context.Context) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-f.keeper.Settled():
+		return true
+	}
+}

@@ -1,0 +1,157 @@
+package keepfloor
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/pipeguard/pipeguard/internal/floor"
+	"github.com/pipeguard/pipeguard/internal/periodic"
+)
+
+// manager is the field manager of what is written.
+const manager = client.FieldOwner("pipeguard-floor")
+
+// change is what was done to an object.
+type change string
+
+const (
+	unchanged change = ""
+	removed   change = "removed"
+	altered   change = "changed"
+)
+
+// Objects are the objects of a floor in a cluster. They are read where they are kept, and from no copy: that is once a minute.
+type Objects struct {
+	client    client.WithWatch
+	name      string // of the floor
+	ownerName string // of the ValidatingWebhookConfiguration that owns it
+}
+
+// NewObjects makes connections, but does not use them yet. The floor is owned by a ValidatingWebhookConfiguration, so that it goes with the installation.
+func NewObjects(config *rest.Config, name, owner string) (*Objects, error) {
+	scheme := runtime.NewScheme()
+	if err := admissionv1.AddToScheme(scheme); err != nil {
+		return nil, fmt.Errorf("objects of the floor: %w", err)
+	}
+	// Three kinds that every cluster serves: there is nothing to discover.
+	mapper := meta.NewDefaultRESTMapper(nil)
+	for _, kind := range []string{"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "ValidatingWebhookConfiguration"} {
+		mapper.Add(admissionv1.SchemeGroupVersion.WithKind(kind), meta.RESTScopeRoot)
+	}
+	direct, err := client.NewWithWatch(config, client.Options{Scheme: scheme, Mapper: mapper})
+	if err != nil {
+		return nil, fmt.Errorf("objects of the floor: %w", err)
+	}
+	return &Objects{client: direct, name: name, ownerName: owner}, nil
+}
+
+// errNoOwner keeps a floor from being put back while the installation is being removed: it would stay behind, with nobody to keep it.
+var errNoOwner = errors.New("the webhook configuration for policies is not there, or is being removed: without it, the floor would outlast the installation")
+
+// owner is the reference to the owner.
+func (o *Objects) owner(ctx context.Context) ([]metav1.OwnerReference, error) {
+	var c admissionv1.ValidatingWebhookConfiguration
+	err := o.client.Get(ctx, client.ObjectKey{Name: o.ownerName}, &c)
+	switch {
+	case apierrors.IsNotFound(err), err == nil && c.DeletionTimestamp != nil:
+		return nil, fmt.Errorf("%s: %w", o.ownerName, errNoOwner)
+	case err != nil:
+		return nil, fmt.Errorf("read the floor's owner: %w", err)
+	}
+	return []metav1.OwnerReference{{APIVersion: "admissionregistration.k8s.io/v1", Kind: "ValidatingWebhookConfiguration", Name: c.Name, UID: c.UID}}, nil
+}
+
+// put has the object in the cluster as it is to be, whatever was there.
+func (o *Objects) put(ctx context.Context, want floor.Object) (change, error) {
+	fail := func(err error) (change, error) {
+		return unchanged, fmt.Errorf("write the floor's %s %s: %w", want.GetObjectKind().GroupVersionKind().Kind, want.GetName(), err)
+	}
+	live := floor.EmptyLike(want)
+	err := o.client.Get(ctx, client.ObjectKeyFromObject(want), live)
+	switch {
+	case apierrors.IsNotFound(err):
+		body, err := json.Marshal(want)
+		if err != nil {
+			return fail(err)
+		}
+		live.SetName(want.GetName())
+		if err := o.client.Patch(ctx, live, client.RawPatch(types.ApplyPatchType, body), manager, client.ForceOwnership); err != nil {
+			return fail(err)
+		}
+		return removed, nil
+	case err != nil:
+		return fail(err)
+	case isAs(live, want):
+		return unchanged, nil
+	}
+	next := want.DeepCopyObject().(floor.Object) //nolint:forcetypeassert // a copy is of the same type
+	next.SetResourceVersion(live.GetResourceVersion())
+	if err := o.client.Update(ctx, next, manager); err != nil {
+		return fail(err)
+	}
+	return altered, nil
+}
+
+// isAs compares what decides, and what says whose it is. Others may add labels and annotations.
+func isAs(live, want floor.Object) bool {
+	return live.GetDeletionTimestamp() == nil && floor.SameSpec(live, want) &&
+		live.GetAnnotations()[floor.RevisionAnnotation] == want.GetAnnotations()[floor.RevisionAnnotation] &&
+		equality.Semantic.DeepDerivative(want.GetLabels(), live.GetLabels()) && equality.Semantic.DeepEqual(want.GetOwnerReferences(), live.GetOwnerReferences())
+}
+
+// remove deletes an object of the floor. One without its labels is somebody else's.
+func (o *Objects) remove(ctx context.Context, object floor.Object, labels map[string]string) (bool, error) {
+	err := o.client.Get(ctx, client.ObjectKeyFromObject(object), object)
+	if apierrors.IsNotFound(err) || err == nil && !equality.Semantic.DeepDerivative(labels, object.GetLabels()) {
+		return false, nil
+	}
+	if err == nil {
+		err = client.IgnoreNotFound(o.client.Delete(ctx, object))
+	}
+	if err != nil {
+		return false, fmt.Errorf("remove the floor's %s: %w", object.GetName(), err)
+	}
+	return true, nil
+}
+
+// watch calls changed after each change of one of the objects, until ctx is done. It asks for one name at a time: these are all that the process may read.
+func (o *Objects) watch(ctx context.Context, changed func()) {
+	var group sync.WaitGroup
+	for _, name := range floor.Names(o.name) {
+		for _, list := range []client.ObjectList{&admissionv1.ValidatingAdmissionPolicyList{}, &admissionv1.ValidatingAdmissionPolicyBindingList{}} {
+			group.Go(func() {
+				for ctx.Err() == nil {
+					o.follow(ctx, name, list, changed)
+					periodic.Sleep(ctx, look/10)
+				}
+			})
+		}
+	}
+	group.Wait()
+}
+
+// follow watches until the API server ends it, which it does every few minutes. What is missed between two is found by the next look.
+func (o *Objects) follow(ctx context.Context, name string, list client.ObjectList, changed func()) {
+	w, err := o.client.Watch(ctx, list, &client.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", name)})
+	if err != nil {
+		return
+	}
+	defer w.Stop()
+	for range w.ResultChan() {
+		changed()
+	}
+}
