@@ -7,6 +7,7 @@ import (
 	"github.com/pipeguard/pipeguard/cmd/pipeguard/internal/auditcmd"
 	"github.com/pipeguard/pipeguard/cmd/pipeguard/internal/bundlecmd"
 	"github.com/pipeguard/pipeguard/cmd/pipeguard/internal/cli"
+	"github.com/pipeguard/pipeguard/cmd/pipeguard/internal/clustercmd"
 	"github.com/pipeguard/pipeguard/cmd/pipeguard/internal/keyscmd"
 	"github.com/pipeguard/pipeguard/cmd/pipeguard/internal/policycmd"
 	"github.com/pipeguard/pipeguard/cmd/pipeguard/internal/reviewcmd"
@@ -19,7 +20,8 @@ This program works offline: it gives the verdicts of the admission webhook witho
 Exit codes, of every command:
 `+cli.ExitTable(),
 		newCanonical(),
-		reviewcmd.NewCommand(),
+		reviewcmd.NewCommand(&clustercmd.Cluster{}),
+		reviewcmd.NewExplain(&clustercmd.Cluster{}),
 		policycmd.NewCommand(),
 		newCall(),
 		auditcmd.NewCommand(),
