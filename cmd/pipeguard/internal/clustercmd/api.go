@@ -161,11 +161,16 @@ func (a *api) tryCreate(ctx context.Context, path string, object any) error {
 	return err
 }
 
-// why is the reason of an error without the path and the Go names around it, for people: what the API server says if it said something.
-func why(err error) string {
+// message is what the API server says, or the text of another error.
+func message(err error) string {
 	if status, ok := errors.AsType[*apierrors.StatusError](err); ok && status.ErrStatus.Message != "" {
-		first, _, _ := strings.Cut(status.ErrStatus.Message, "\n")
-		return first
+		return status.ErrStatus.Message
 	}
 	return err.Error()
+}
+
+// why is the first line of a message.
+func why(err error) string {
+	first, _, _ := strings.Cut(message(err), "\n")
+	return first
 }
