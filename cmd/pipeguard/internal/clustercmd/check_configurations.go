@@ -15,11 +15,27 @@ import (
 	"github.com/pipeguard/pipeguard/internal/admission"
 )
 
-// hostPrefix begins the names of webhooks for what reaches no pipe. They may be ignored while nothing is refused for that.
-const hostPrefix = "host-"
+// Prefixes of the names of webhooks for what reaches no pipe. They may be ignored while nothing is refused for that.
+const (
+	hostPrefix    = "host-"        // host paths; HostProcess containers as well, where there are no webhooks for these
+	processPrefix = "hostprocess-" // HostProcess containers
+)
+
+// prefixOf is the prefix of a webhook's name, empty for one for pipes.
+func prefixOf(name string) string {
+	for _, prefix := range []string{hostPrefix, processPrefix} {
+		if strings.HasPrefix(name, prefix) {
+			return prefix
+		}
+	}
+	return ""
+}
 
 // ownConditions are the match conditions of the chart. Any other one could keep objects back.
-var ownConditions = []string{"may-run-on-windows", "could-reach-a-pipe", "could-reach-no-pipe", "could-reach-its-node"}
+var ownConditions = []string{
+	"may-run-on-windows", "could-reach-a-pipe", "could-reach-no-pipe", "could-reach-its-node", "could-reach-a-host-path",
+	"could-be-a-host-process", "could-be-no-host-process",
+}
 
 // sent is what a rule sends: an operation on a resource.
 type sent struct{ group, resource, operation string }
@@ -75,7 +91,10 @@ func (s *survey) configured(c *check, ofPolicies bool) bool {
 	if ofPolicies {
 		wanted = map[string][]sent{"": changesSent()}
 	}
-	covered := map[string]map[sent]bool{"": {}, hostPrefix: {}}
+	if s.release.splitsHost() && !ofPolicies {
+		wanted[processPrefix] = slices.DeleteFunc(objectsSent(), func(w sent) bool { return w.resource == "persistentvolumes" }) // which holds no pods
+	}
+	covered := map[string]map[sent]bool{"": {}, hostPrefix: {}, processPrefix: {}}
 	found := false
 	for i := range s.release.configurations {
 		conf := &s.release.configurations[i]
@@ -86,12 +105,8 @@ func (s *survey) configured(c *check, ofPolicies bool) bool {
 				continue
 			}
 			isOne = true
-			prefix := ""
-			if strings.HasPrefix(w.Name, hostPrefix) {
-				prefix = hostPrefix
-			}
-			faults := s.faultsOf(w, prefix)
-			for _, text := range faults {
+			prefix := prefixOf(w.Name)
+			for _, text := range s.faultsOf(w, prefix) {
 				c.no(conf.Name+", webhook "+w.Name, "%s", text)
 			}
 			maps.Copy(covered[prefix], sentBy(w.Rules))
@@ -125,12 +140,39 @@ func groupResource(s sent) string {
 	return s.resource + "." + s.group
 }
 
+// splitsHost reports whether HostProcess containers have webhooks of their own.
+func (r *release) splitsHost() bool {
+	for _, c := range r.configurations {
+		if slices.ContainsFunc(c.Webhooks, func(w admissionregistrationv1.ValidatingWebhook) bool { return prefixOf(w.Name) == processPrefix }) {
+			return true
+		}
+	}
+	return false
+}
+
+// refuses reports whether the parameters can refuse what webhooks of a prefix are for. Parameters that could not be read refuse nothing here: their
+// own check says so.
+func (s *survey) refuses(prefix string) bool {
+	m := s.report.Modes
+	if m == nil {
+		return false
+	}
+	modes := []string{m.EqualPower, m.HostPaths}
+	if prefix == processPrefix || !s.release.splitsHost() {
+		modes = append(modes, m.HostProcess)
+	}
+	if prefix == processPrefix {
+		modes = modes[2:]
+	}
+	return slices.Contains(modes, string(admission.ActionDeny))
+}
+
 // faultsOf are why a webhook may not be asked, or not be waited for.
 func (s *survey) faultsOf(w *admissionregistrationv1.ValidatingWebhook, prefix string) (out []string) {
 	isEmpty := func(l *metav1.LabelSelector) bool {
 		return l == nil || len(l.MatchLabels)+len(l.MatchExpressions) == 0
 	}
-	mayIgnore := prefix == hostPrefix && !s.refusesHost
+	mayIgnore := prefix != "" && !s.refuses(prefix)
 	if w.FailurePolicy != nil && *w.FailurePolicy != admissionregistrationv1.Fail && !mayIgnore {
 		out = append(out, "failurePolicy "+string(*w.FailurePolicy)+": where no replica answers, objects pass")
 	}

@@ -3,7 +3,6 @@ package clustercmd
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/pipeguard/pipeguard/internal/admission"
 )
@@ -32,7 +31,6 @@ func (s *survey) modes(ctx context.Context) check {
 	}
 	m := &modesReport{string(p.Requirement), string(p.HostProcess), string(p.EqualPower), string(p.HostPaths)}
 	s.report.Modes = m
-	s.refusesHost = slices.Contains([]admission.Action{p.HostProcess, p.EqualPower, p.HostPaths}, admission.ActionDeny)
 	c.Text = fmt.Sprintf("requirement %s, hostProcess %s, equalPower %s, hostPaths %s", m.Requirement, m.HostProcess, m.EqualPower, m.HostPaths)
 	if p.Requirement == admission.PrivilegedOrAllowedNamespace {
 		c.no(settingRequirement, "%s: any container gets a pipe that no PipePolicy governs by saying that it is privileged, which means nothing on Windows", p.Requirement)

@@ -83,8 +83,6 @@ type survey struct {
 	report statusReport
 
 	release release
-	// refusesHost is true if a parameter refuses what reaches the host without a pipe, and is not known before the modes are.
-	refusesHost bool
 }
 
 func newSurvey(a *api, bar *cli.Progress, now time.Time) *survey {
@@ -101,7 +99,7 @@ func (s *survey) run(ctx context.Context, guardNamespace string) (statusReport, 
 		return s.report, s.release.unread // the first request: nothing else would be answered either
 	}
 	s.report.Namespace = s.release.namespace
-	modes := s.modes(ctx) // first: it says what the configurations must not ignore
+	modes := s.modes(ctx) // first: they say what the configurations must not ignore
 	for _, c := range []check{s.objects(), s.changes(), s.probe(ctx), s.replicasReady(ctx), s.policies(ctx), modes} {
 		s.add(c)
 	}

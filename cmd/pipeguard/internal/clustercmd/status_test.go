@@ -328,13 +328,33 @@ func TestReportsOfOtherPoliciesAreUnknown(t *testing.T) {
 }
 
 func TestWebhooksThatMayBeIgnored(t *testing.T) {
-	for text, want := range map[string]string{"{requirement: AllowedNamespace, hostProcess: Deny}": stateNo, "{requirement: AllowedNamespace}": stateOK} {
+	for _, c := range []struct {
+		text    string
+		isSplit bool
+		ignored int // webhook: pipes, host, hostprocess
+		want    string
+	}{
+		{"{hostProcess: Deny}", false, 1, stateNo},
+		{"{hostPaths: Deny}", false, 1, stateNo},
+		{"{}", false, 1, stateOK},
+		{"{}", false, 0, stateNo},
+		{"{hostProcess: Deny}", true, 1, stateOK},
+		{"{hostProcess: Deny}", true, 2, stateNo},
+		{"{equalPower: Deny}", true, 1, stateNo},
+		{"{equalPower: Deny}", true, 2, stateOK},
+	} {
 		f := strict()
-		get[*corev1.ConfigMap](t, f, atParameters, 0).Data["parameters.yaml"] = text
-		get[configurationOf](t, f, atConfigurations, 0).Webhooks[1].FailurePolicy = new(admissionregistrationv1.Ignore)
+		get[*corev1.ConfigMap](t, f, atParameters, 0).Data["parameters.yaml"] = c.text
+		conf := get[configurationOf](t, f, atConfigurations, 0)
+		if c.isSplit {
+			w := *conf.Webhooks[1].DeepCopy()
+			w.Name = "hostprocess-pods.pipeguard.dev"
+			conf.Webhooks = append(conf.Webhooks, w)
+		}
+		conf.Webhooks[c.ignored].FailurePolicy = new(admissionregistrationv1.Ignore)
 		report, _ := f.survey(t)
-		if c := report.of(t, "objects"); c.State != want {
-			t.Errorf("%s: %s", text, c)
+		if found := report.of(t, "objects"); found.State != c.want {
+			t.Errorf("%+v: %s", c, found)
 		}
 	}
 }
