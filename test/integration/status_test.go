@@ -218,7 +218,7 @@ func TestWhatKubectlPipeguardSaysOfACluster(t *testing.T) {
 		created(t, node)
 		deleted(t, node)
 		got := p.states(t, 1, map[string]string{"nodes": "no"})
-		if _, text := got.of("nodes"); !strings.Contains(text, "Node windows-without has no report") {
+		if _, text := got.of("nodes"); !strings.Contains(text, "Node windows-without has not reported") {
 			t.Errorf("got %s", text)
 		}
 	})

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // pluginPrefix begins the names of programs that kubectl takes for plugins (https://kubernetes.io/docs/tasks/extend-kubectl/kubectl-plugins/).
@@ -28,6 +29,7 @@ func AsPlugin(root *cobra.Command) {
 	rename := func(text string) string { return called.ReplaceAllString(text, "${1}kubectl "+program+" ${2}") }
 	var visit func(*cobra.Command)
 	visit = func(cmd *cobra.Command) {
+		cmd.Flags().VisitAll(func(f *pflag.Flag) { f.Usage = rename(f.Usage) })
 		cmd.Short, cmd.Long, cmd.Example = rename(cmd.Short), rename(cmd.Long), rename(cmd.Example)
 		for _, c := range cmd.Commands() {
 			visit(c)

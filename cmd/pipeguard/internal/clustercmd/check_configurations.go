@@ -65,7 +65,7 @@ func judgesPolicies(w *admissionregistrationv1.ValidatingWebhook) bool {
 func (s *survey) objects() check {
 	c := newCheck("objects")
 	if s.configured(&c, false) {
-		c.Text = "the API server is told to ask about every kind that is judged"
+		c.Text = "the API server is configured to ask about every kind that is judged"
 	}
 	return c
 }
@@ -74,14 +74,14 @@ func (s *survey) objects() check {
 func (s *survey) changes() check {
 	c := newCheck("changes")
 	if s.configured(&c, true) {
-		c.Text = "the API server is told to ask before policy objects change"
+		c.Text = "the API server is configured to ask before policy objects change"
 	}
 	return c
 }
 
 // configured checks the webhooks of all configurations that are of policies, or not. It returns whether there is no fault.
 func (s *survey) configured(c *check, ofPolicies bool) bool {
-	c.Text = "the API server is not told to ask about everything"
+	c.Text = "the API server may not ask about everything"
 	if s.release.unread != nil {
 		c.Text = "the webhook configurations could not be read"
 		c.unknown("ValidatingWebhookConfiguration", s.release.unread)
@@ -119,7 +119,7 @@ func (s *survey) configured(c *check, ofPolicies bool) bool {
 		}
 	}
 	if !found {
-		c.Text = "there is no webhook configuration: the API server does not ask"
+		c.Text = "there is no such webhook configuration: the API server does not ask"
 		c.no("ValidatingWebhookConfiguration", "not found")
 		return false
 	}

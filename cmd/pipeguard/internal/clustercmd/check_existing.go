@@ -179,7 +179,7 @@ func (s *survey) existing(ctx context.Context) check {
 		c.State = stateUnknown
 	}
 	for _, revision := range slices.Sorted(maps.Keys(others)) {
-		c.Items = append(c.Items, item{"reports", "are of revision " + cmp.Or(revision, "none") + ", by which no replica decides: the scan is not done"})
+		c.Items = append(c.Items, item{"reports", "are about revision " + cmp.Or(revision, "none") + ", by which no replica decides: the scan has not finished"})
 	}
 	return c
 }
@@ -195,10 +195,10 @@ func (s *survey) addSummary(c *check, out *existing, r *v1alpha1.PipeReport) {
 		where = "PersistentVolumes"
 	}
 	if r.Summary.Deny > 0 {
-		c.no(where, "%d findings would be refused now, and exist", r.Summary.Deny)
+		c.no(where, "existing objects would be refused now (%s)", count(int(r.Summary.Deny), "finding"))
 	}
 	if r.Summary.Error > 0 {
-		c.no(where, "%d objects could not be judged", r.Summary.Error)
+		c.no(where, "%s could not be judged", count(int(r.Summary.Error), "object"))
 	}
 }
 

@@ -75,7 +75,7 @@ func (s *survey) nodes(ctx context.Context) check {
 func (s *survey) node(c *check, out *nodesCounted, name string, n *v1alpha1.GuardedNode, published map[string]int64) {
 	name = "Node " + name
 	if n == nil {
-		c.no(name, "has no report: the guard is not installed on it, or does not report")
+		c.no(name, "has not reported: the node component is not installed on it, or does not run")
 		return
 	}
 	if silent := s.now.Sub(n.ReportedAt.Time); silent >= v1alpha1.NodeSilentAfter {

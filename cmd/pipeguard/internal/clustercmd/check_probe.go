@@ -43,28 +43,28 @@ func probes(namespace string) []probed {
 func (s *survey) probe(ctx context.Context) check {
 	c := newCheck("probe")
 	for _, p := range probes(s.namespace) {
-		about := "a trial " + p.kind + " in namespace " + s.namespace
+		about := "the dry run of a " + p.kind + " in namespace " + s.namespace
 		err := s.tryCreate(ctx, p.path, p.object)
 		switch answer := answerOf(err, p.webhook); answer {
 		case answerRefused:
-			c.Text = about + " with every pipe was refused by Pipeguard"
+			c.Text = about + " was refused by Pipeguard"
 			return c
 		case answerFloor:
-			c.Text = about + " with every pipe was refused by a ValidatingAdmissionPolicy of Pipeguard, before the webhook was asked"
+			c.Text = about + " was refused by a ValidatingAdmissionPolicy of Pipeguard, before the webhook was asked"
 			return c
 		case answerAdmitted:
-			c.Text = "the API server does not ask"
-			c.no(p.kind, "%s with every pipe was admitted", about)
+			c.Text = "the API server does not ask the webhook"
+			c.no(p.kind, "%s was admitted, although no policy permits it", about)
 			return c
 		case answerFailed:
-			c.Text = "the API server asks, and nobody decides"
+			c.Text = "the API server asks the webhook and gets no decision"
 			c.no(p.kind, "%s", why(err))
 			return c
 		case answerOther:
 			c.Items = append(c.Items, item{p.kind, why(err)})
 		}
 	}
-	c.State, c.Text = stateUnknown, "not tried: no trial reached Pipeguard in namespace "+s.namespace+"; name another with --namespace"
+	c.State, c.Text = stateUnknown, "not tried: no dry run reached Pipeguard in namespace "+s.namespace+"; name another with --namespace"
 	return c
 }
 

@@ -23,7 +23,7 @@ func (s *survey) replicasReady(ctx context.Context) check {
 		case ready < want:
 			c.no("Deployment "+name, "%s", c.Text)
 		case d.Status.ObservedGeneration < d.Generation || d.Status.UpdatedReplicas < want:
-			c.no("Deployment "+name, "a rollout is not done")
+			c.no("Deployment "+name, "a rollout has not finished")
 		}
 	}
 	live, err := s.replicas(ctx, s.release, s.now)
@@ -32,7 +32,7 @@ func (s *survey) replicasReady(ctx context.Context) check {
 		return c
 	}
 	if len(live) == 0 {
-		c.no("Leases of the replicas", "no replica reports")
+		c.no("Leases of the replicas", "no replica has reported lately")
 		return c
 	}
 	s.report.Revisions = revisionsOf(live)

@@ -102,7 +102,7 @@ func (l *live) Revisions(ctx context.Context) ([]string, error) {
 		return nil, err
 	}
 	if len(live) == 0 {
-		return nil, errors.New("no replica of the webhook reports")
+		return nil, errors.New("no replica of the webhook has reported lately")
 	}
 	return revisionsOf(live), nil
 }

@@ -17,37 +17,36 @@ func NewStatus() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "Say whether a cluster enforces the guard everywhere, and where it does not",
-		Long: `Asks the cluster of the kubeconfig, and changes nothing in it:
+		Long: `Checks the cluster of the kubeconfig, and changes nothing in it:
 
-  objects   the webhook configuration for pods, workloads and PersistentVolumes: the rules send every kind that is judged, the caBundle
-            is there, no selector and no match condition was added, nothing is ignored, and one manager alone wrote it
-  changes   the same of the configuration for policy objects
-  probe     whether the API server asks: a pod that names the directory of all pipes is sent as a trial that creates nothing, to
-            the namespace of --namespace or the context, and must be refused by Pipeguard. Where another admission plugin refuses the
-            pod first, or the right to create pods lacks, it is sent as a PodTemplate, then in a Deployment
-  replicas  ready replicas of the webhook, all of which decide by one revision
-  policies  PipePolicies and PolicyModules are ready and published, and their actions are Deny and Enforce
-  modes     the parameters: hostProcess, equalPower and hostPaths are Deny, requirement rests on more than "privileged"
-  existing  the reports of the background scan: objects that exist and would be refused now, and what the next step would refuse: the
-            findings that are only recorded or warned of, by the setting that would refuse them
-  nodes     every Windows node has a report that is recent, and decides by the bundle that is published
+  objects   the webhook configuration for pods, workloads and PersistentVolumes: its rules cover every kind that is judged, the
+            caBundle is set, no failure is ignored, no selector or match condition was added, and only one manager wrote it
+  changes   the webhook configuration for policy objects, in the same way
+  probe     whether the API server asks the webhook: a pod with the directory of all pipes is sent as a dry run to the namespace of
+            --namespace, or of the context, and Pipeguard must refuse it. If you may not create pods there, or another admission
+            plugin refuses it first, the probe is a PodTemplate, then a Deployment
+  replicas  the webhook's replicas are ready and decide by one revision
+  policies  PipePolicies and PolicyModules are ready and published; the action is Deny at admission, and Enforce on nodes
+  modes     the parameters: hostProcess, equalPower and hostPaths are Deny, and requirement is not met by "privileged" alone
+  existing  the reports of the background scan: existing objects that would be refused now. Below the table, the next step: existing
+            objects with findings that are recorded or warned about, by the setting that would refuse them
+  nodes     every Windows node has reported lately, and enforces the published bundle and the webhook's revision
 
-A check is "ok", "no", or "unknown" if the rights lack to find out. What the next step would refuse is counted, and is no fault of
-its own.
+A check is "ok", "no", or "unknown" if it could not be made, for example because you may not read an object.
 
 With -o json it prints one object:
   schema    "pipeguard.dev/status/v1"
   verdict   enforced, not-enforced or unknown
-  server, namespace                   the API server, and the namespace of the webhook
-  revisions                           by which the replicas decide
-  checks    [{check, state, text, items: [{name, text}]}]: state is ok, no or unknown; texts are for people
+  server, namespace    the API server, and the namespace of the webhook
+  revisions            the revisions by which the replicas decide
+  checks    [{check, state, text, items: [{name, text}]}]: state is ok, no or unknown; the texts are for people
   modes     {requirement, hostProcess, equalPower, hostPaths}; null if the parameters could not be read
   existing  {deny, warn, audit, error, namespaces, next: [{setting, name, from, to, findings, objects, atLeast}]}; null if the
-            reports could not be read. setting is the parameter, or the field of the PipePolicy that name names; atLeast is true
-            if the reports do not list every finding
+            reports could not be read. setting is a parameter, or a field of the PipePolicy that name names; atLeast is true if
+            the reports do not list every finding
   nodes     {windows, reporting, current}; null if the nodes could not be read
 
-Exit code: 0 enforced everywhere, 1 not everywhere, 2 it could not be found out, or the cluster could not be asked.`,
+Exit code: 0 enforced everywhere, 1 not enforced everywhere, 2 unknown, or the cluster could not be asked.`,
 		Example: `  pipeguard status
   pipeguard status --context production -o json`,
 		Args: cli.NoArguments(""),
@@ -68,7 +67,7 @@ Exit code: 0 enforced everywhere, 1 not everywhere, 2 it could not be found out,
 		}
 		p := out.Print(cmd, report, func(p *cli.Printer) { printStatus(p, report) })
 		if report.Verdict == verdictUnknown {
-			return p.Done(cli.BadInput(errors.New("not everything could be found out: see the checks that are unknown")))
+			return p.Done(cli.BadInput(errors.New("some checks could not be made: see those that are unknown")))
 		}
 		return p.Answer(report.Verdict == verdictEnforced)
 	}

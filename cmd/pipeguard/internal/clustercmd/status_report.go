@@ -63,7 +63,7 @@ func (c *check) unknown(name string, err error) {
 	}
 	text := why(err)
 	if lacksRight(err) {
-		text = "the right lacks: " + text
+		text = "not permitted: " + text
 	}
 	c.Items = append(c.Items, item{name, text})
 }
@@ -111,11 +111,19 @@ func printNext(p *cli.Printer, steps []nextStep) {
 	p.Printf("\n")
 	table := cli.NewColumns(p, "NEXT STEP", "WOULD REFUSE")
 	for _, s := range steps {
-		count := fmt.Sprintf("%d objects (%d findings)", s.Objects, s.Findings)
+		text := count(s.Objects, "object") + " (" + count(s.Findings, "finding") + ")"
 		if s.AtLeast {
-			count = "at least " + count
+			text = "at least " + text
 		}
-		table.Add(inert.Line(s.String()), count)
+		table.Add(inert.Line(s.String()), text)
 	}
 	table.Flush()
+}
+
+// count is a number of things.
+func count(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/pipeguard/pipeguard/cmd/pipeguard/internal/cli"
 	"github.com/pipeguard/pipeguard/internal/policy"
 	"github.com/pipeguard/pipeguard/policies"
+	"github.com/pipeguard/pipeguard/test/clitest"
 )
 
 func TestAStrictClusterIsEnforcedEverywhere(t *testing.T) {
@@ -118,11 +119,11 @@ func TestWhereTheGuardIsNotEnforced(t *testing.T) {
 		}, "probe", "connection refused"},
 		"a probe without a decision": {func(f *fakeAPI) {
 			f.answers[atPods] = failure(403, metav1.StatusReasonForbidden, `admission webhook "pods.pipeguard.dev" denied the request: x`+"\nPG999: no policy")
-		}, "probe", "the API server asks, and nobody decides"},
+		}, "probe", "the API server asks the webhook and gets no decision"},
 		"too few replicas": {func(f *fakeAPI) { get[*appsv1.Deployment](t, f, atDeployment, 0).Status.ReadyReplicas = 1 }, "replicas", "1 of 2 replicas are ready"},
 		"no replicas":      {func(f *fakeAPI) { get[*appsv1.Deployment](t, f, atDeployment, 0).Spec.Replicas = new(int32(0)) }, "replicas", "has no replicas"},
-		"a rollout":        {func(f *fakeAPI) { get[*appsv1.Deployment](t, f, atDeployment, 0).Status.UpdatedReplicas = 1 }, "replicas", "a rollout is not done"},
-		"silent replicas":  {func(f *fakeAPI) { f.lists[atLeases] = []any{} }, "replicas", "no replica reports"},
+		"a rollout":        {func(f *fakeAPI) { get[*appsv1.Deployment](t, f, atDeployment, 0).Status.UpdatedReplicas = 1 }, "replicas", "a rollout has not finished"},
+		"silent replicas":  {func(f *fakeAPI) { f.lists[atLeases] = []any{} }, "replicas", "no replica has reported lately"},
 		"a replica that lags": {func(f *fakeAPI) {
 			get[*coordinationv1.Lease](t, f, atLeases, 1).Annotations[v1alpha1.AnnotationRevision] = "sha256:2"
 		}, "replicas", "different revisions: sha256:1, sha256:2"},
@@ -149,10 +150,10 @@ func TestWhereTheGuardIsNotEnforced(t *testing.T) {
 		"a policy of the parameters": {func(f *fakeAPI) {
 			parameters(f, "pipePolicies: {disks: {pipes: [csi-proxy-disk-v1], admission: {action: Warn}}}")
 		}, "modes", "pipePolicies.disks: admission.action is Warn"},
-		"what exists":                 {func(f *fakeAPI) { f.lists[atReports] = []any{reportOf("shop", v1alpha1.ReportSummary{Deny: 4})} }, "existing", "namespace shop: 4 findings"},
-		"volumes that exist":          {func(f *fakeAPI) { f.lists[atClusterReports] = []any{reportOf("", v1alpha1.ReportSummary{Deny: 1})} }, "existing", "PersistentVolumes: 1 findings"},
+		"what exists":                 {func(f *fakeAPI) { f.lists[atReports] = []any{reportOf("shop", v1alpha1.ReportSummary{Deny: 4})} }, "existing", "namespace shop: existing objects would be refused now (4 findings)"},
+		"volumes that exist":          {func(f *fakeAPI) { f.lists[atClusterReports] = []any{reportOf("", v1alpha1.ReportSummary{Deny: 1})} }, "existing", "PersistentVolumes: existing objects would be refused now (1 finding)"},
 		"objects that are not judged": {func(f *fakeAPI) { f.lists[atReports] = []any{reportOf("shop", v1alpha1.ReportSummary{Error: 2})} }, "existing", "2 objects could not be judged"},
-		"a node without a report":     {func(f *fakeAPI) { f.lists[atGuardedNodes] = []any{} }, "nodes", "Node win1: has no report"},
+		"a node without a report":     {func(f *fakeAPI) { f.lists[atGuardedNodes] = []any{} }, "nodes", "Node win1: has not reported"},
 		"a silent node":               {func(f *fakeAPI) { node(f).ReportedAt = ago(time.Hour) }, "nodes", "has not reported for 1h0m0s"},
 		"a local node":                {func(f *fakeAPI) { node(f).State, node(f).Message = v1alpha1.NodeLocal, "why" }, "nodes", "is Local: why"},
 		"a node without a bundle":     {func(f *fakeAPI) { node(f).Bundle = nil }, "nodes", "reports no bundle"},
@@ -193,7 +194,7 @@ func TestWhatCannotBeReadIsUnknown(t *testing.T) {
 			f.objects["/apis/apps/v1/namespaces/guard/deployments/pipeguard-webhook"] = f.objects[atDeployment]
 		}
 		got := f.run(t, args...)
-		if got.code != cli.ExitBadInput || !strings.Contains(got.errOut, "not everything could be found out") || !strings.Contains(got.out, "the right lacks: it is forbidden") {
+		if got.code != cli.ExitBadInput || !strings.Contains(got.errOut, "some checks could not be made") || !strings.Contains(got.out, "not permitted: it is forbidden") {
 			t.Errorf("%s: exit code %d, %s%s", path, got.code, got.out, got.errOut)
 		}
 		report, _ := f.survey(t)
@@ -217,9 +218,9 @@ func TestTheProbeIsSentUntilPipeguardAnswers(t *testing.T) {
 		answers     map[string]metav1.Status
 		state, want string
 	}{
-		"pods":            {map[string]metav1.Status{atPods: refusedByWebhook("pods")}, stateOK, "a trial Pod in namespace shop"},
-		"no right":        {map[string]metav1.Status{atPods: lacking("pods"), atTemplates: refusedByWebhook("podtemplates")}, stateOK, "a trial PodTemplate"},
-		"other plugins":   {map[string]metav1.Status{atPods: security, atTemplates: lacking("x"), atDeployments: refusedByWebhook("workloads")}, stateOK, "a trial Deployment"},
+		"pods":            {map[string]metav1.Status{atPods: refusedByWebhook("pods")}, stateOK, "the dry run of a Pod in namespace shop"},
+		"no right":        {map[string]metav1.Status{atPods: lacking("pods"), atTemplates: refusedByWebhook("podtemplates")}, stateOK, "the dry run of a PodTemplate"},
+		"other plugins":   {map[string]metav1.Status{atPods: security, atTemplates: lacking("x"), atDeployments: refusedByWebhook("workloads")}, stateOK, "the dry run of a Deployment"},
 		"no right at all": {map[string]metav1.Status{atPods: lacking("pods"), atTemplates: lacking("x"), atDeployments: lacking("x")}, stateUnknown, "not tried"},
 		"the floor":       {map[string]metav1.Status{atPods: floor}, stateOK, "before the webhook was asked"},
 		"another webhook": {map[string]metav1.Status{
@@ -284,7 +285,7 @@ func TestTheNextStepIsCounted(t *testing.T) {
 	if strings.Join(got, "|") != want || report.Existing.Audit != 5 || report.Existing.Warn != 3 {
 		t.Errorf("got %s\n%+v", strings.Join(got, "|"), report.Existing)
 	}
-	if text := f.run(t, "status").out; !strings.Contains(text, "hostProcess: Audit → Deny") || !strings.Contains(text, "2 objects (3 findings)") || !strings.Contains(text, "at least 1 objects (2 findings)") {
+	if text := f.run(t, "status").out; !strings.Contains(text, "hostProcess: Audit → Deny") || !strings.Contains(text, "2 objects (3 findings)") || !strings.Contains(text, "at least 1 object (2 findings)") {
 		t.Errorf("got %s", text)
 	}
 }
@@ -322,7 +323,7 @@ func TestReportsOfOtherPoliciesAreUnknown(t *testing.T) {
 	r.Revision = "sha256:0"
 	f.lists[atReports] = []any{r}
 	report, got := f.survey(t)
-	if c := report.of(t, "existing"); got.code != cli.ExitBadInput || c.State != stateUnknown || !strings.Contains(c.String(), "sha256:0, by which no replica decides") {
+	if c := report.of(t, "existing"); got.code != cli.ExitBadInput || c.State != stateUnknown || !strings.Contains(c.String(), "revision sha256:0, by which no replica decides") {
 		t.Errorf("exit code %d, %s", got.code, c)
 	}
 }
@@ -443,4 +444,28 @@ func TestTheClusterIsNamedAsKubectlNamesIt(t *testing.T) {
 	if _, err := (&connection{}).open(""); err == nil || !strings.Contains(err.Error(), "there is no kubeconfig") {
 		t.Errorf("got %v", err)
 	}
+}
+
+// A cluster as the chart installs it, shortly before the modes are set to Deny.
+func TestTheStatusForPeople(t *testing.T) {
+	subject := func(name string) v1alpha1.ReportSubject {
+		return v1alpha1.ReportSubject{Kind: "Pod", Namespace: "shop", Name: name}
+	}
+	f := strict()
+	get[*corev1.ConfigMap](t, f, atParameters, 0).Data["parameters.yaml"] = "{}"
+	get[*v1alpha1.PipePolicy](t, f, atPolicies, 0).Spec.Admission.Action = v1alpha1.ActionAudit
+	get[configurationOf](t, f, atConfigurations, 0).Webhooks[0].NamespaceSelector = &metav1.LabelSelector{
+		MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "control-plane", Operator: metav1.LabelSelectorOpDoesNotExist}},
+	}
+	f.lists[atReports] = []any{reportOf("shop", v1alpha1.ReportSummary{Deny: 1, Audit: 3},
+		v1alpha1.ReportResult{Rule: "PG003", Effect: "deny", Field: "a", Subject: subject("web")},
+		v1alpha1.ReportResult{Rule: "PG005", Effect: "audit", Field: "b", Subject: subject("agent")},
+		v1alpha1.ReportResult{Rule: "PG005", Effect: "audit", Field: "c", Subject: subject("agent-2")},
+		v1alpha1.ReportResult{Rule: "PG010", Effect: "audit", Field: "d", Subject: subject("web"), Policies: []string{"disks"}})}
+	f.lists[atNodes] = append(f.lists[atNodes], &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "win2"}})
+	got := f.run(t, "status")
+	if got.code != cli.ExitNo || got.errOut != "" {
+		t.Errorf("exit code %d, %s", got.code, got.errOut)
+	}
+	clitest.Golden(t, "status.txt", got.out)
 }

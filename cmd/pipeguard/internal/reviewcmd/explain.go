@@ -25,18 +25,18 @@ func NewExplain(cluster Cluster) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "explain KIND/NAME",
 		Short: "Say why an object of the cluster is permitted or refused, and what the nodes say",
-		Long: `Reads one object of the cluster of the kubeconfig, and judges it here with the policies, parameters and labels of namespaces of that
-cluster, as if it were created now by an unknown user. Nothing is sent to the cluster. KIND is a kind that the webhook judges, as
-kubectl names it: pod, deployment, daemonset, statefulset, replicaset, replicationcontroller, job, cronjob, podtemplate,
-persistentvolume, their plurals and short names.
+		Long: `Reads one object of the cluster of the kubeconfig and judges it here, with the policies, the parameters and the namespace labels of
+that cluster, as if an unknown user created it now. Nothing is sent to the cluster. KIND is a kind that the webhook judges, as
+kubectl names it: pod, deployment, daemonset, statefulset, replicaset, replicationcontroller, job, cronjob, podtemplate or
+persistentvolume, its plural or its short name.
 
-The table has one row for each pipe and host path that a container gets and that a rule is about, and for each HostProcess container:
-the codes of the findings about it, the PipePolicy and the subject that permit it or come nearest, with the field that differs, and
-what nodes with the cluster's bundle would say of the container's calls. A pipe that no PipePolicy governs is permitted by the
-parameters, and on nodes by their own access lists. Of more than 1,000 rows the first are shown.
+The table has one row for each HostProcess container and for each pipe and host path that the rules look at: the codes of the findings
+about it, the PipePolicy and subject that permit it, or the nearest subject with the field that differs, and the decision of nodes
+with the cluster's bundle on calls of the container. If no PipePolicy governs a pipe, the parameters permit it at admission, and each
+node's own access list decides there. At most 1,000 rows are shown.
 
-The answer is the cluster's if its replicas decide by the same revision; if they do not, or their revision cannot be read, standard
-error says so, and the exit code is 2.
+The answer is the cluster's if its replicas decide by the same revision. Otherwise, or if their revision cannot be read, standard error
+says so and the exit code is 2.
 
 With -o json it prints one object:
   schema    "pipeguard.dev/explain/v1"
@@ -48,9 +48,9 @@ With -o json it prints one object:
             subjects: [{policy, subject, requirement, expiresAt}], nearest: [{policy, subject, field, want}],
             nodes: [{policy, decision, subject, permission}]}]
             what is pipe, hostPath or hostProcess; decision is allowed, denied or logonly; permission is for people
-  more      rows that are left out
+  more      the number of rows that are left out
 
-Exit code: 0 allowed, 1 denied, 2 the object could not be read or judged, or not as the cluster would.`,
+Exit code: 0 allowed, 1 denied, 2 the object could not be read, or not judged as the cluster would.`,
 		Example: `  pipeguard explain pod/csi-azuredisk-node-win-x7k2p -n kube-system
   pipeguard explain deployment/web -n shop -o json`,
 		Args: cobra.RangeArgs(1, 2),

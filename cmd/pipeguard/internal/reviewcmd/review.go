@@ -36,15 +36,15 @@ func NewCommand(cluster Cluster) *cobra.Command {
 of them, and AdmissionReviews (the whole request, also an update or an ephemeral container). FILE may be a directory (its
 *.yaml, *.yml and *.json, not deeper) or - for standard input; a file of more than 64 MiB, or with more than 100,000 documents or
 objects, is bad input. An object is judged as if an unknown
-user created it, in its own namespace, else in that of --namespace, else in "default". Labels of namespaces are known with --live alone.
+user created it, in its own namespace, else in that of --namespace, else in "default". Labels of namespaces are known only with --live.
 
 PipePolicy and PolicyModule objects that should count are named with --policies.
 
-With --live the objects are judged here with the policies, the parameters and the labels of namespaces of the cluster of the
-kubeconfig; a namespace that is not named is that of the context. Nothing is sent to the cluster. The answer is the cluster's if
-its replicas decide by the same revision; if they do not, or their revision cannot be read, standard error says so, and the exit
-code is 2. It needs the right to read PipePolicies, PolicyModules and Namespaces, and in the namespace of the webhook its
-Deployment, the ConfigMap of its parameters and its Leases.
+With --live the objects are judged here, with the policies, the parameters and the namespace labels of the cluster of the kubeconfig.
+Objects without a namespace belong to that of the context. Nothing is sent to the cluster. The answer is the cluster's if its
+replicas decide by the same revision. Otherwise, or if their revision cannot be read, standard error says so and the exit code is 2.
+You need to be able to read PipePolicies, PolicyModules and Namespaces and, in the webhook's namespace, its Deployment, the ConfigMap
+with its parameters, and its Leases.
 
 An object of a kind that cannot bring a pod or a host path about (ConfigMap, Service, Role …) is not judged and does no
 harm. An object of a kind of which nothing is known is bad input: --ignore leaves the kind aside. An object that the API server
@@ -54,8 +54,8 @@ With -o json it prints one object:
   schema    "pipeguard.dev/review/v1"
   verdict   allowed, denied, or bad-input if one fault was found, whatever else was
   revision  of the policies that judged
-  live      with --live: {server, revisions, same}: the API server, the revisions by which replicas of the webhook decide, and
-            whether there is one, and it judged
+  live      with --live: {server, revisions, same}: the API server, the revisions by which the webhook's replicas decide, and
+            whether all of them decide by the revision that judged
   objects   in the order of the input: {file, document, line, item, apiVersion, kind, namespace, name, verdict, code,
             message, note, warnings, findings: [{code, effect, field, message}]}
             verdict is allowed, denied or not-judged; document and line count from 1; item is "items[0]" within a List;
