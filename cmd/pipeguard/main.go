@@ -23,7 +23,11 @@ func main() {
 		_, _ = fmt.Fprintf(os.Stderr, "pipeguard: interrupted, and not done %s later\n", grace)
 		os.Exit(cli.ExitInterrupted)
 	})
-	code := cli.Run(ctx, NewRoot(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
+	root := NewRoot()
+	if cli.IsPlugin(os.Args[0], root.Name()) {
+		cli.AsPlugin(root)
+	}
+	code := cli.Run(ctx, root, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
 	stop()
 	os.Exit(code)
 }

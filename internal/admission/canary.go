@@ -14,6 +14,9 @@ import (
 // canaryNamespace is not a valid name of a namespace, so that no parameters and no policy can allow it.
 const canaryNamespace = "-pipeguard-canary-"
 
+// NeverAllowedPath is a host path that no parameters and no policy can permit: the directory of all pipes. An object with it must be refused wherever the guard is enforced.
+const NeverAllowedPath = pipeRoot
+
 // ErrNoPolicy means that nothing decides yet: everything is refused.
 var ErrNoPolicy = errors.New("no policy is active")
 

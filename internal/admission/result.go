@@ -74,6 +74,8 @@ type Result struct {
 
 	name string
 	kind string
+	// input is what the policies saw, for reviews without a trace.
+	input *Input
 }
 
 // Detail is a finding in words.

@@ -70,6 +70,13 @@ func (r *Reviewer) Review(ctx context.Context, req *admissionv1.AdmissionRequest
 	return res
 }
 
+// Explain judges as Review does, and leaves no trace. It also returns what the policies saw, with the subjects that each container is: nil for an object
+// that holds nothing to decide, and for one that could not be judged.
+func (r *Reviewer) Explain(ctx context.Context, req *admissionv1.AdmissionRequest) (Result, *Input) {
+	res := r.Review(WithoutTrace(ctx), req)
+	return res, res.input
+}
+
 // review judges one request with what is left of an allowance. If that is not enough for one that may be reviewed again with more, there is no
 // result, and no trace of it.
 func (r *Reviewer) review(ctx context.Context, req *admissionv1.AdmissionRequest, a *jsonscan.Allowance, again bool) (res Result, ok bool) {
@@ -104,6 +111,7 @@ func (r *Reviewer) review(ctx context.Context, req *admissionv1.AdmissionRequest
 		res = r.present(&j)
 		if !isTraced(ctx) { // else they are not counted
 			j.scope.otherModes(j.input, res.Details, j.start)
+			res.input = j.input
 		}
 	}
 	res.Plain = j.plain

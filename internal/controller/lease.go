@@ -17,14 +17,9 @@ import (
 
 const (
 	leasePrefix         = "pipeguard-replica-"
-	labelReplica        = "pipeguard.dev/replica"
 	labelManagedBy      = "app.kubernetes.io/managed-by"
-	annotationRevision  = "pipeguard.dev/revision"
 	annotationAttempted = "pipeguard.dev/attempted"
-	annotationFailed    = "pipeguard.dev/failed"
 
-	// liveFor is how long a replica counts after it reported: it may miss two reports.
-	liveFor = 90 * time.Second
 	// renewEvery is how often it reports without a reason.
 	renewEvery = 30 * time.Second
 )
@@ -38,7 +33,7 @@ func CacheOf(namespace string) map[client.Object]cache.ByObject {
 	return map[client.Object]cache.ByObject{
 		&coordinationv1.Lease{}: {
 			Namespaces: map[string]cache.Config{namespace: {}},
-			Label:      labels.SelectorFromSet(labels.Set{labelReplica: "true"}),
+			Label:      labels.SelectorFromSet(labels.Set{v1alpha1.LabelReplica: "true"}),
 		},
 		&v1alpha1.PipePolicy{}:   {Transform: withoutExtras},
 		&v1alpha1.PolicyModule{}: {Transform: withoutExtras},
@@ -63,13 +58,13 @@ func newLease(namespace, pod string, uid types.UID, o Outcome, started, now time
 	if o.Err != nil {
 		failed = "true"
 	}
-	seconds := int32(liveFor / time.Second)
+	seconds := int32(v1alpha1.ReplicaLiveFor / time.Second)
 	lease := &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace:   namespace,
 			Name:        leaseName(pod),
-			Labels:      map[string]string{labelReplica: "true", labelManagedBy: "pipeguard"},
-			Annotations: map[string]string{annotationRevision: o.Revision, annotationAttempted: o.Attempted, annotationFailed: failed},
+			Labels:      map[string]string{v1alpha1.LabelReplica: "true", labelManagedBy: "pipeguard"},
+			Annotations: map[string]string{v1alpha1.AnnotationRevision: o.Revision, annotationAttempted: o.Attempted, v1alpha1.AnnotationFailed: failed},
 		},
 		Spec: coordinationv1.LeaseSpec{
 			HolderIdentity:       &pod,
@@ -99,7 +94,7 @@ func replicaCountOf(leases []coordinationv1.Lease, o Outcome, now time.Time) Rep
 	var c ReplicaCount
 	for i := range leases {
 		l := &leases[i]
-		if l.Labels[labelReplica] != "true" || l.DeletionTimestamp != nil || !isLive(l, now) {
+		if l.Labels[v1alpha1.LabelReplica] != "true" || l.DeletionTimestamp != nil || !isLive(l, now) {
 			continue
 		}
 		c.Live++
@@ -112,7 +107,7 @@ func replicaCountOf(leases []coordinationv1.Lease, o Outcome, now time.Time) Rep
 			name = cmp.Or(*l.Spec.HolderIdentity, name)
 		}
 		c.Behind = append(c.Behind, name)
-		if l.Annotations[annotationFailed] != "" {
+		if l.Annotations[v1alpha1.AnnotationFailed] != "" {
 			c.Refusing = append(c.Refusing, name)
 		}
 	}
@@ -123,14 +118,14 @@ func replicaCountOf(leases []coordinationv1.Lease, o Outcome, now time.Time) Rep
 
 // isLive lets a time in the future count: a replica whose clock is ahead still decides, and must not be overlooked.
 func isLive(l *coordinationv1.Lease, now time.Time) bool {
-	return l.Spec.RenewTime != nil && now.Sub(l.Spec.RenewTime.Time) < liveFor
+	return l.Spec.RenewTime != nil && now.Sub(l.Spec.RenewTime.Time) < v1alpha1.ReplicaLiveFor
 }
 
 // isCurrent compares, beside the revision, what was attempted: a revision does not cover all that goes beside the Rego.
 // After a failed attempt nothing is known of how the attempt before is called elsewhere, and the revision has to do.
 func isCurrent(l *coordinationv1.Lease, o Outcome) bool {
-	if o.Revision == "" || l.Annotations[annotationRevision] != o.Revision {
+	if o.Revision == "" || l.Annotations[v1alpha1.AnnotationRevision] != o.Revision {
 		return false
 	}
-	return o.Err != nil || (l.Annotations[annotationAttempted] == o.Attempted && l.Annotations[annotationFailed] == "")
+	return o.Err != nil || (l.Annotations[annotationAttempted] == o.Attempted && l.Annotations[v1alpha1.AnnotationFailed] == "")
 }

@@ -34,8 +34,8 @@ func TestCensusCountsWhoIsLiveAndDecidesByTheSame(t *testing.T) {
 	}{
 		"nobody":                          {mine, nil, ReplicaCount{}},
 		"all agree":                       {mine, []coordinationv1.Lease{lease("a", mine, 0), lease("b", mine, 0)}, ReplicaCount{Live: 2, Current: 2}},
-		"almost too late to count":        {mine, []coordinationv1.Lease{lease("a", mine, liveFor-time.Second)}, ReplicaCount{Live: 1, Current: 1}},
-		"too late to count":               {mine, []coordinationv1.Lease{lease("a", mine, liveFor)}, ReplicaCount{}},
+		"almost too late to count":        {mine, []coordinationv1.Lease{lease("a", mine, v1alpha1.ReplicaLiveFor-time.Second)}, ReplicaCount{Live: 1, Current: 1}},
+		"too late to count":               {mine, []coordinationv1.Lease{lease("a", mine, v1alpha1.ReplicaLiveFor)}, ReplicaCount{}},
 		"a clock that is ahead":           {mine, []coordinationv1.Lease{lease("a", mine, -time.Hour)}, ReplicaCount{Live: 1, Current: 1}},
 		"a Lease that is going":           {mine, []coordinationv1.Lease{deleted}, ReplicaCount{}},
 		"a Lease of something else":       {mine, []coordinationv1.Lease{stranger}, ReplicaCount{}},

@@ -53,7 +53,7 @@ func counting[T any, O interface {
 	*T
 	client.Object
 }](items []T) []T {
-	items = slices.DeleteFunc(items, func(t T) bool { return O(&t).GetDeletionTimestamp() != nil })
+	items = slices.DeleteFunc(items, func(t T) bool { return !policyset.Decides(O(&t)) })
 	slices.SortFunc(items, func(a, b T) int { return cmp.Compare(O(&a).GetName(), O(&b).GetName()) })
 	return items
 }

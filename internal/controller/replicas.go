@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/pipeguard/pipeguard/api/v1alpha1"
 	"github.com/pipeguard/pipeguard/internal/logkeys"
 	"github.com/pipeguard/pipeguard/internal/periodic"
 )
@@ -117,7 +118,7 @@ func (r *Replicas) remove(ctx context.Context) {
 // Count counts the replicas that decide by what this one decides by, and this one itself.
 func (r *Replicas) Count(ctx context.Context) (ReplicaCount, error) {
 	var list coordinationv1.LeaseList
-	if err := r.cached.List(ctx, &list, client.InNamespace(r.namespace), client.MatchingLabels{labelReplica: "true"}); err != nil {
+	if err := r.cached.List(ctx, &list, client.InNamespace(r.namespace), client.MatchingLabels{v1alpha1.LabelReplica: "true"}); err != nil {
 		return ReplicaCount{}, fmt.Errorf("list the Leases of the replicas: %w", err)
 	}
 	o, _ := r.outcome()

@@ -15,6 +15,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/pipeguard/pipeguard/api/v1alpha1"
 )
 
 // leaseServer keeps one Lease, and one Pod if there is a UID.
@@ -127,19 +129,19 @@ func TestAReplicaReportsEachOutcomeAtOnceAndItselfEveryHalfMinute(t *testing.T) 
 		}
 		o.publish(Outcome{Revision: "sha256:1", Attempted: "one"})
 		synctest.Wait()
-		if lease, _ := s.stored(); lease == nil || lease.Annotations[annotationRevision] != "sha256:1" || len(lease.OwnerReferences) != 1 {
+		if lease, _ := s.stored(); lease == nil || lease.Annotations[v1alpha1.AnnotationRevision] != "sha256:1" || len(lease.OwnerReferences) != 1 {
 			t.Fatalf("Lease %+v", lease)
 		}
 		o.publish(Outcome{Revision: "sha256:1", Attempted: "two", Err: errDisk})
 		synctest.Wait()
 		lease, _ := s.stored()
-		if a := lease.Annotations; a[annotationAttempted] != "two" || a[annotationFailed] != "true" {
+		if a := lease.Annotations; a[annotationAttempted] != "two" || a[v1alpha1.AnnotationFailed] != "true" {
 			t.Errorf("annotations %v", a)
 		}
 		o.publish(Outcome{Revision: "sha256:3", Attempted: "three"})
 		synctest.Wait()
 		lease, before := s.stored()
-		if a := lease.Annotations; a[annotationRevision] != "sha256:3" || a[annotationFailed] != "" {
+		if a := lease.Annotations; a[v1alpha1.AnnotationRevision] != "sha256:3" || a[v1alpha1.AnnotationFailed] != "" {
 			t.Errorf("annotations %v", a)
 		}
 		time.Sleep(time.Hour)
@@ -167,7 +169,7 @@ func TestALeaseThatWasDeletedComesBack(t *testing.T) {
 		s.change(func() { s.lease = nil })
 		time.Sleep(renewEvery)
 		synctest.Wait()
-		if lease, _ := s.stored(); lease == nil || lease.Labels[labelReplica] != "true" || lease.Annotations[annotationRevision] != "sha256:1" {
+		if lease, _ := s.stored(); lease == nil || lease.Labels[v1alpha1.LabelReplica] != "true" || lease.Annotations[v1alpha1.AnnotationRevision] != "sha256:1" {
 			t.Errorf("Lease %+v", lease)
 		}
 		stop()
@@ -196,7 +198,7 @@ func TestAReplicaThatNeverDecidesIsSeen(t *testing.T) {
 		_, stop := reporting(t, s)
 		time.Sleep(renewEvery)
 		synctest.Wait()
-		if lease, _ := s.stored(); lease == nil || lease.Annotations[annotationRevision] != "" {
+		if lease, _ := s.stored(); lease == nil || lease.Annotations[v1alpha1.AnnotationRevision] != "" {
 			t.Errorf("Lease %+v", lease)
 		}
 		stop()

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/pipeguard/pipeguard/api/v1alpha1"
 	"github.com/pipeguard/pipeguard/internal/admission"
 	"github.com/pipeguard/pipeguard/internal/core/access"
@@ -109,6 +111,9 @@ func (s Sources) AccessPolicies() []access.Policy {
 	slices.SortFunc(out, func(a, b access.Policy) int { return strings.Compare(a.Name, b.Name) })
 	return out
 }
+
+// Decides reports whether an object of the cluster decides: one that is being deleted does not.
+func Decides(o metav1.Object) bool { return o.GetDeletionTimestamp() == nil }
 
 // Kinds of policy objects.
 const (

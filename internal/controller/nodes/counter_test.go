@@ -103,7 +103,7 @@ func TestNodesFallSilentWithoutAWord(t *testing.T) {
 		}
 		time.Sleep(every)
 		is("1/1", 0, 1)
-		time.Sleep(silentAfter + every)
+		time.Sleep(v1alpha1.NodeSilentAfter + every)
 		is("0/1", 1, 2)
 		came(node("win-1"))
 		time.Sleep(every + time.Second)

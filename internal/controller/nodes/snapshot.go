@@ -13,9 +13,6 @@ import (
 	"github.com/pipeguard/pipeguard/internal/controller/publish"
 )
 
-// silentAfter is how long after its last report a node counts as silent: it reports every five minutes, and may miss two.
-const silentAfter = 15 * time.Minute
-
 // maxOthers is how many nodes a status names; its schema has the same bound.
 const maxOthers = 10
 
@@ -155,5 +152,5 @@ func cannotRead(n *v1alpha1.GuardedNode, r publish.Result) bool {
 }
 
 func (c *snapshot) isSilent(n *v1alpha1.GuardedNode) bool {
-	return c.now.Sub(c.heard(n)) >= silentAfter
+	return c.now.Sub(c.heard(n)) >= v1alpha1.NodeSilentAfter
 }

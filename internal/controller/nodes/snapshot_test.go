@@ -48,7 +48,9 @@ func denies(n *v1alpha1.GuardedNode) {
 }
 func isDated(n *v1alpha1.GuardedNode) { n.Schemas = []string{"bundle/v2", "rules/v1"} }
 func isOlder(n *v1alpha1.GuardedNode) { n.Bundle.Revision-- }
-func isQuiet(n *v1alpha1.GuardedNode) { n.ReportedAt = metav1.NewTime(noon.Add(-silentAfter)) }
+func isQuiet(n *v1alpha1.GuardedNode) {
+	n.ReportedAt = metav1.NewTime(noon.Add(-v1alpha1.NodeSilentAfter))
+}
 func isLocal(n *v1alpha1.GuardedNode) { n.State, n.Bundle = v1alpha1.NodeLocal, nil }
 func isDown(n *v1alpha1.GuardedNode)  { n.State, n.Bundle = v1alpha1.NodeUnreachable, nil }
 
@@ -94,7 +96,7 @@ func TestStandingOfANode(t *testing.T) {
 		"silence":                                   {isQuiet, all, standingSilent},
 		"silence after a refusal":                   {func(n *v1alpha1.GuardedNode) { isOlder(n); refuses(n); isQuiet(n) }, all, standingSilent},
 		"almost silence": {func(n *v1alpha1.GuardedNode) {
-			n.ReportedAt = metav1.NewTime(noon.Add(-silentAfter + time.Second))
+			n.ReportedAt = metav1.NewTime(noon.Add(-v1alpha1.NodeSilentAfter + time.Second))
 		}, all, standingCurrent},
 	} {
 		n := node("win-1", c.change)

@@ -19,6 +19,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/pipeguard/pipeguard/api/v1alpha1"
 	"github.com/pipeguard/pipeguard/internal/bundle"
 	"github.com/pipeguard/pipeguard/internal/controller/configmaps"
 	"github.com/pipeguard/pipeguard/test/bundletest"
@@ -102,7 +103,7 @@ func TestABundleIsWrittenOnceForEachContent(t *testing.T) {
 		t.Fatalf("%+v\n%+v", first, b)
 	}
 	o := d.api.get("pipeguard-bundle-windows")
-	if o.Namespace != "pipeguard-system" || o.Annotations[annotationRevision] != "1767323045" || o.Labels[labelPool] != "windows" {
+	if o.Namespace != "pipeguard-system" || o.Annotations[v1alpha1.AnnotationBundleRevision] != "1767323045" || o.Labels[v1alpha1.LabelNodePool] != "windows" {
 		t.Errorf("object %+v", o.ObjectMeta)
 	}
 	d.now = begin.Add(time.Hour)
@@ -179,7 +180,7 @@ func TestARevisionThatNobodySignedIsNotBelieved(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.api.change("pipeguard-bundle-windows", func(o *corev1.ConfigMap) {
-		o.BinaryData[File], o.Annotations[annotationRevision] = raw, "18446744073709551615"
+		o.BinaryData[File], o.Annotations[v1alpha1.AnnotationBundleRevision] = raw, "18446744073709551615"
 	})
 	d.now = begin.Add(time.Minute)
 	if r := d.publish(); r.Err != nil || r.Revision != uint64(d.now.Unix()) || d.published().Revision != r.Revision {

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
 
+	"github.com/pipeguard/pipeguard/api/v1alpha1"
 	"github.com/pipeguard/pipeguard/internal/controller/configmaps"
 )
 
@@ -33,9 +34,6 @@ const (
 	namePrefix = "pipeguard-bundle-"
 	// File is the key of the bundle, and so its name where the ConfigMap is mounted.
 	File = "bundle.tar.gz"
-
-	labelPool          = "pipeguard.dev/node-pool"
-	annotationRevision = "pipeguard.dev/bundle-revision"
 )
 
 // ConfigMapName is the name of the ConfigMap of a pool.
@@ -65,7 +63,7 @@ func (c *ConfigMaps) Get(ctx context.Context, pool string) (Stored, error) {
 // Put implements Store.
 func (c *ConfigMaps) Put(ctx context.Context, pool string, s Stored) error {
 	o := &corev1.ConfigMap{BinaryData: map[string][]byte{File: s.Raw}}
-	o.Labels = map[string]string{labelPool: pool}
-	o.Annotations = map[string]string{annotationRevision: strconv.FormatUint(s.Revision, 10)}
+	o.Labels = map[string]string{v1alpha1.LabelNodePool: pool}
+	o.Annotations = map[string]string{v1alpha1.AnnotationBundleRevision: strconv.FormatUint(s.Revision, 10)}
 	return c.store.Write(ctx, ConfigMapName(pool), s.Version, o)
 }

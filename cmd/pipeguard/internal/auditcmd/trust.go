@@ -61,10 +61,10 @@ func (t *trust) open(ctx context.Context, cmd *cobra.Command, names []string) (*
 // verified opens logs that are verified first, whatever keys there are.
 func (t *trust) verified(ctx context.Context, cmd *cobra.Command, names []string) (*query.Source, error) {
 	needsWitness(cmd, &t.o)
-	bar := newProgress(cmd.ErrOrStderr())
-	t.o.Progress = bar.show
+	bar := cli.NewProgress(cmd.ErrOrStderr())
+	t.o.Progress = bar.Bytes
 	source, err := query.OpenVerified(ctx, names, cmd.InOrStdin(), t.o)
-	bar.clear()
+	bar.Clear()
 	if err != nil {
 		return nil, cli.BadInput(err)
 	}

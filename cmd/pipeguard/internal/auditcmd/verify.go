@@ -54,10 +54,10 @@ Exit code: 0 ok, 1 tampered, 2 it cannot be said: the command line or reading fa
 			return err
 		}
 		needsWitness(cmd, &trust.o)
-		bar := newProgress(cmd.ErrOrStderr())
-		trust.o.Progress = bar.show
+		bar := cli.NewProgress(cmd.ErrOrStderr())
+		trust.o.Progress = bar.Bytes
 		report, err := evidence.Verify(cmd.Context(), trust.o)
-		bar.clear()
+		bar.Clear()
 		if err != nil {
 			return cli.BadInput(err)
 		}

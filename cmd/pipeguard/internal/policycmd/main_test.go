@@ -7,6 +7,7 @@ import (
 
 	"github.com/pipeguard/pipeguard/cmd/pipeguard/internal/bundlecmd"
 	"github.com/pipeguard/pipeguard/cmd/pipeguard/internal/cli"
+	"github.com/pipeguard/pipeguard/cmd/pipeguard/internal/clustercmd"
 	"github.com/pipeguard/pipeguard/cmd/pipeguard/internal/keyscmd"
 	"github.com/pipeguard/pipeguard/cmd/pipeguard/internal/reviewcmd"
 	"github.com/pipeguard/pipeguard/test/clitest"
@@ -16,7 +17,7 @@ type result = clitest.Result
 
 // runCommand runs a command line of a program with the commands that the tests of this package need.
 func runCommand(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer) int {
-	return cli.Run(ctx, cli.Group("pipeguard", "", "", NewCommand(), bundlecmd.NewCommand(), keyscmd.NewCommand(), reviewcmd.NewCommand()), args, in, out, errOut)
+	return cli.Run(ctx, cli.Group("pipeguard", "", "", NewCommand(), bundlecmd.NewCommand(), keyscmd.NewCommand(), reviewcmd.NewCommand(&clustercmd.Cluster{})), args, in, out, errOut)
 }
 
 func execute(t *testing.T, stdin string, args ...string) result {

@@ -62,6 +62,15 @@ func Load(policyDir string, with Additions, stdin io.Reader) (Sources, error) {
 			return Sources{}, err
 		}
 	}
+	if err := ReadPolicies(&s, with.Objects, stdin); err != nil {
+		return Sources{}, err
+	}
+	return Combine(policyDir, s)
+}
+
+// Combine reads policies from a directory, the built-in ones without it, as the base of s.
+func Combine(policyDir string, s policyset.Sources) (Sources, error) {
+	var err error
 	if s.Base, err = LoadModules(policyDir); err != nil {
 		return Sources{}, err
 	}
@@ -69,9 +78,6 @@ func Load(policyDir string, with Additions, stdin io.Reader) (Sources, error) {
 		if s.Base, _ = byKind(s.Base); len(s.Base.Files) == 0 {
 			return Sources{}, fmt.Errorf("%s holds policies of nodes only", policyDir)
 		}
-	}
-	if err := ReadPolicies(&s, with.Objects, stdin); err != nil {
-		return Sources{}, err
 	}
 	out := Sources{Objects: s, IsBuiltIn: policyDir == "", Warnings: append(Warnings(s.PipePolicies, time.Now()), s.Parameters.Warnings()...)}
 	out.Modules, err = s.Assemble()

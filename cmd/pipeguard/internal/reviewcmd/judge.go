@@ -1,11 +1,13 @@
 package reviewcmd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 
 	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/pipeguard/pipeguard/cmd/pipeguard/internal/apiserver"
 	"github.com/pipeguard/pipeguard/cmd/pipeguard/internal/manifest"
@@ -18,27 +20,20 @@ import (
 type judge struct {
 	reviewer  *admission.Reviewer
 	revision  string
-	namespace string // of objects that name none; empty means "default"
+	namespace string // of objects that name none; empty means fallback
+	fallback  string // empty means "default"
 	ignored   []string
 	// readsObject is true if the policies may read input.object, and so are asked about every object here.
 	readsObject bool
 }
 
-// newJudge activates policies as the webhook would: they must compile, pass their tests and hold the invariants.
-func newJudge(ctx context.Context, s policysource.Sources, o reviewOptions) (*judge, error) {
-	engine, err := policy.New(policy.Options{BaseTested: s.IsBuiltIn})
+// newJudge activates policies. namespaces may be nil.
+func newJudge(ctx context.Context, s policysource.Sources, o reviewOptions, namespaces admission.NamespaceLabels) (*judge, error) {
+	reviewer, active, err := s.Reviewer(ctx, namespaces)
 	if err != nil {
 		return nil, err
 	}
-	active, err := engine.Activate(ctx, s.Modules)
-	if err != nil {
-		return nil, err
-	}
-	reviewer, err := admission.NewReviewer(admission.ReviewerOptions{Engine: engine})
-	if err != nil {
-		return nil, err
-	}
-	return &judge{reviewer, active.Revision(), o.namespace, o.ignored, active.NeedsObject()}, nil
+	return &judge{reviewer, active.Revision(), o.namespace, o.fallback, o.ignored, active.NeedsObject()}, nil
 }
 
 func (j *judge) report(ctx context.Context, objects []manifest.Object, faults []manifest.Fault) reviewReport {
@@ -95,7 +90,7 @@ func (j *judge) request(o manifest.Object, out *reviewObject) (*admissionv1.Admi
 func (j *judge) place(o *reviewObject) error {
 	switch {
 	case o.Namespace == "" && j.namespace == "":
-		o.Namespace = "default"
+		o.Namespace = cmp.Or(j.fallback, metav1.NamespaceDefault)
 	case o.Namespace == "":
 		o.Namespace = j.namespace
 	case j.namespace != "" && o.Namespace != j.namespace:

@@ -14,7 +14,7 @@ type result = clitest.Result
 
 // runCommand runs a command line of a program with the commands that the tests of this package need.
 func runCommand(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer) int {
-	return cli.Run(ctx, cli.Group("pipeguard", "", "", NewCommand(), policycmd.NewCommand()), args, in, out, errOut)
+	return cli.Run(ctx, cli.Group("pipeguard", "", "", NewCommand(&fakeCluster{}), policycmd.NewCommand()), args, in, out, errOut)
 }
 
 func execute(t *testing.T, stdin string, args ...string) result {

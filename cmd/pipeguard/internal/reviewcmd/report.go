@@ -22,6 +22,7 @@ type reviewReport struct {
 	Schema   string         `json:"schema"` // pipeguard.dev/review/v1
 	Verdict  string         `json:"verdict"`
 	Revision string         `json:"revision"`
+	Live     *liveReport    `json:"live,omitempty"`
 	Objects  []reviewObject `json:"objects"`
 	Faults   []reviewFault  `json:"faults"`
 }

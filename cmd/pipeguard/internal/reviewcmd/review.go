@@ -17,14 +17,17 @@ type reviewOptions struct {
 	policyDir string
 	with      policysource.Additions
 	namespace string
+	fallback  string // namespace of objects that name none where namespace is empty too; empty means "default"
 	ignored   []string
 	whySystem bool
+	isLive    bool
+	cluster   Cluster
 	out       *cli.Choice
 }
 
-// NewCommand returns "pipeguard review".
-func NewCommand() *cobra.Command {
-	var o reviewOptions
+// NewCommand returns "pipeguard review". cluster is that of --live.
+func NewCommand(cluster Cluster) *cobra.Command {
+	o := reviewOptions{cluster: cluster}
 	cmd := &cobra.Command{
 		Use:   "review FILE...",
 		Short: "Say what the admission webhook would answer to objects",
@@ -33,9 +36,15 @@ func NewCommand() *cobra.Command {
 of them, and AdmissionReviews (the whole request, also an update or an ephemeral container). FILE may be a directory (its
 *.yaml, *.yml and *.json, not deeper) or - for standard input; a file of more than 64 MiB, or with more than 100,000 documents or
 objects, is bad input. An object is judged as if an unknown
-user created it, in its own namespace, else in that of --namespace, else in "default". Labels of namespaces are not known here.
+user created it, in its own namespace, else in that of --namespace, else in "default". Labels of namespaces are known only with --live.
 
 PipePolicy and PolicyModule objects that should count are named with --policies.
+
+With --live the objects are judged here, with the policies, the parameters and the namespace labels of the cluster of the kubeconfig.
+Objects without a namespace belong to that of the context. Nothing is sent to the cluster. The answer is the cluster's if its
+replicas decide by the same revision. Otherwise, or if their revision cannot be read, standard error says so and the exit code is 2.
+You need to be able to read PipePolicies, PolicyModules and Namespaces and, in the webhook's namespace, its Deployment, the ConfigMap
+with its parameters, and its Leases.
 
 An object of a kind that cannot bring a pod or a host path about (ConfigMap, Service, Role …) is not judged and does no
 harm. An object of a kind of which nothing is known is bad input: --ignore leaves the kind aside. An object that the API server
@@ -45,6 +54,8 @@ With -o json it prints one object:
   schema    "pipeguard.dev/review/v1"
   verdict   allowed, denied, or bad-input if one fault was found, whatever else was
   revision  of the policies that judged
+  live      with --live: {server, revisions, same}: the API server, the revisions by which the webhook's replicas decide, and
+            whether all of them decide by the revision that judged
   objects   in the order of the input: {file, document, line, item, apiVersion, kind, namespace, name, verdict, code,
             message, note, warnings, findings: [{code, effect, field, message}]}
             verdict is allowed, denied or not-judged; document and line count from 1; item is "items[0]" within a List;
@@ -69,6 +80,7 @@ Exit code: 0 nothing denied, 1 something denied, 2 bad input, or policies or par
   helm template chart | pipeguard review -f - --params parameters.yaml
   kubectl get pipepolicies,policymodules -o yaml | pipeguard review -f manifests/ --policies -
   pipeguard review -f manifests/ --policy-dir policies -o json
+  pipeguard review --live -f manifests/ --context production
   pipeguard review --why-system driver.yaml --policies policies.yaml`,
 		RunE: func(cmd *cobra.Command, files []string) error {
 			o.files = append(o.files, files...)
@@ -81,6 +93,8 @@ Exit code: 0 nothing denied, 1 something denied, 2 bad input, or policies or par
 	cmd.Flags().StringArrayVar(&o.ignored, "ignore", nil, "unknown kind to leave aside, KIND or KIND.GROUP; may be repeated")
 	cmd.Flags().BoolVar(&o.whySystem, "why-system", false, "list what HostProcess containers reach on a node; nothing is judged")
 	o.with.Add(cmd)
+	cmd.Flags().BoolVar(&o.isLive, "live", false, "judge with the policies, parameters and namespaces of a cluster")
+	cluster.AddFlags(cmd)
 	o.out = cli.AddFormat(cmd)
 	return cmd
 }
@@ -95,14 +109,14 @@ func review(cmd *cobra.Command, o reviewOptions) error {
 	if slices.Contains(o.files, "-") && slices.Contains(o.with.Objects, "-") {
 		return cli.BadInput(errors.New("objects and --policies cannot both be read from standard input"))
 	}
-	s, err := policysource.Load(o.policyDir, o.with, cmd.InOrStdin())
+	s, from, err := o.sources(cmd)
 	if err != nil {
 		return cli.BadInput(err)
 	}
 	if o.whySystem {
 		return whySystem(cmd, s, o)
 	}
-	j, err := newJudge(cmd.Context(), s, o)
+	j, err := newJudge(cmd.Context(), s, o, from.namespaces())
 	if err != nil {
 		return cli.BadInput(err)
 	}
@@ -111,7 +125,11 @@ func review(cmd *cobra.Command, o reviewOptions) error {
 	}
 	objects, faults := manifest.ReadFiles(o.files, cmd.InOrStdin())
 	report := j.report(cmd.Context(), objects, faults)
+	doubt := from.compare(cmd.Context(), &report)
 	p := o.out.Print(cmd, report, func(p *cli.Printer) { printReview(p, report) })
+	if doubt != nil {
+		return p.Done(cli.BadInput(doubt))
+	}
 	if report.Verdict == verdictAllowed || report.Verdict == verdictDenied {
 		return p.Answer(report.Verdict == verdictAllowed)
 	}

@@ -100,7 +100,7 @@ type why struct {
 }
 
 func whySystem(cmd *cobra.Command, s policysource.Sources, o reviewOptions) error {
-	w := &why{judge: &judge{namespace: o.namespace, ignored: o.ignored}, params: s.Objects.Parameters, now: time.Now()}
+	w := &why{judge: &judge{namespace: o.namespace, fallback: o.fallback, ignored: o.ignored}, params: s.Objects.Parameters, now: time.Now()}
 	guarded := slices.Clone(w.params.GuardedPipes)
 	for _, p := range s.Objects.AccessPolicies() {
 		if len(p.Pipes) > 0 {

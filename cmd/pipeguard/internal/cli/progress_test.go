@@ -1,4 +1,4 @@
-package auditcmd
+package cli
 
 import (
 	"bytes"
@@ -11,18 +11,18 @@ import (
 
 func TestProgressOfALongReadIsShownAndErased(t *testing.T) {
 	var out bytes.Buffer
-	p := &progress{w: &out, started: time.Now().Add(-time.Minute)}
-	p.show(64<<20, 128<<20)
+	p := &Progress{w: &out, started: time.Now().Add(-time.Minute)}
+	p.Bytes(64<<20, 128<<20)
 	if !strings.HasSuffix(out.String(), "[###############...............] 64 of 128 MiB") {
 		t.Errorf("shows %q", out.String())
 	}
 	out.Reset()
-	p.show(500<<20, 128<<20) // the log grew meanwhile
+	p.Bytes(500<<20, 128<<20) // the log grew meanwhile
 	if strings.Count(out.String(), "#") != 30 {
 		t.Errorf("shows %q", out.String())
 	}
 	out.Reset()
-	if p.clear(); strings.TrimLeft(out.String(), " \r") != "" || out.Len() < 50 {
+	if p.Clear(); strings.TrimLeft(out.String(), " \r") != "" || out.Len() < 50 {
 		t.Errorf("leaves %q", out.String())
 	}
 }
@@ -33,17 +33,17 @@ func TestProgressIsShownOnTerminalsOnly(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	for name, p := range map[string]*progress{
-		"a buffer": newProgress(&out), "a file": newProgress(file), "a short reading": {w: &out, started: time.Now()}, "nothing to read": {w: &out},
+	for name, p := range map[string]*Progress{
+		"a buffer": NewProgress(&out), "a file": NewProgress(file), "a short reading": {w: &out, started: time.Now()}, "nothing to read": {w: &out},
 	} {
 		total := int64(1 << 20)
 		if name == "nothing to read" {
 			total = 0
 		}
-		if p.show(1<<19, total); p.isShown {
+		if p.Bytes(1<<19, total); p.isShown {
 			t.Errorf("%s: it is shown", name)
 		}
-		p.clear()
+		p.Clear()
 	}
 	if err := file.Close(); err != nil {
 		t.Fatal(err)
