@@ -4,6 +4,9 @@ The configuration of the webhook: what the values set, with the value config ove
 {{- define "pipeguard.webhookConfig" -}}
 {{- $webhook := include "pipeguard.webhook" . -}}
 {{- $config := dict "apiVersion" "pipeguard.dev/v1alpha1" "kind" "WebhookConfig" "params" "/etc/pipeguard/parameters/parameters.yaml" "logLevel" .Values.logLevel -}}
+{{- range $key, $port := dict "listenAddress" "port" "metricsBindAddress" "metricsPort" "healthProbeBindAddress" "healthPort" -}}
+{{- $_ := set $config $key (printf ":%d" (get $.Values.webhook $port | int)) -}}
+{{- end -}}
 {{- $_ := set $config "cluster" (dict "serviceName" $webhook "webhookConfig" $webhook "policyWebhookConfig" (include "pipeguard.policyWebhook" .) "scanInterval" .Values.scanInterval) -}}
 {{- $certificate := dict "secret" (include "pipeguard.certSecret" .) -}}
 {{- if .Values.certificates.certManager.enabled -}}
@@ -34,8 +37,9 @@ The configuration of the webhook: what the values set, with the value config ove
 {{- $_ := set $config "witness" $witness -}}
 {{- end -}}
 {{- end -}}
-{{- $config = mergeOverwrite $config (deepCopy .Values.config) -}}
+{{- $config = mergeOverwrite $config (deepCopy (.Values.config | default dict)) -}}
 {{- include "pipeguard.checkWebhookConfig" $config -}}
+{{- include "pipeguard.checkAddresses" (dict "config" $config "webhook" .Values.webhook) -}}
 {{- toYaml $config -}}
 {{- end -}}
 
@@ -88,4 +92,17 @@ A Go duration in seconds.
 {{- $seconds = addf $seconds (mulf (trimSuffix $unit . | float64) (get (dict "ms" 0.001 "s" 1.0 "m" 60.0 "h" 3600.0) $unit)) -}}
 {{- end -}}
 {{- $seconds -}}
+{{- end -}}
+
+{{/*
+Refuses addresses of config whose ports are not those that Service, probes and NetworkPolicy have. Metrics may be turned off by 0.
+*/}}
+{{- define "pipeguard.checkAddresses" -}}
+{{- range $key, $name := dict "listenAddress" "port" "metricsBindAddress" "metricsPort" "healthProbeBindAddress" "healthPort" -}}
+{{- $address := get $.config $key -}}
+{{- $isOff := and (eq $key "metricsBindAddress") (eq $address "0") -}}
+{{- if not (or $isOff (hasSuffix (printf ":%d" (get $.webhook $name | int)) $address)) -}}
+{{- fail (printf "config.%s is %s: its port must be that of webhook.%s" $key $address $name) -}}
+{{- end -}}
+{{- end -}}
 {{- end -}}
