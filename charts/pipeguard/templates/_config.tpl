@@ -4,8 +4,8 @@ The configuration of the webhook: what the values set, with the value config ove
 {{- define "pipeguard.webhookConfig" -}}
 {{- $webhook := include "pipeguard.webhook" . -}}
 {{- $config := dict "apiVersion" "pipeguard.dev/v1alpha1" "kind" "WebhookConfig" "params" "/etc/pipeguard/parameters/parameters.yaml" "logLevel" .Values.logLevel -}}
-{{- range $key, $port := dict "listenAddress" "port" "metricsBindAddress" "metricsPort" "healthProbeBindAddress" "healthPort" -}}
-{{- $_ := set $config $key (printf ":%d" (get $.Values.webhook $port | int)) -}}
+{{- range $key, $name := include "pipeguard.addresses" . | fromYaml -}}
+{{- $_ := set $config $key (printf ":%d" (get $.Values.webhook $name | int)) -}}
 {{- end -}}
 {{- $_ := set $config "cluster" (dict "serviceName" $webhook "webhookConfig" $webhook "policyWebhookConfig" (include "pipeguard.policyWebhook" .) "scanInterval" .Values.scanInterval) -}}
 {{- $certificate := dict "secret" (include "pipeguard.certSecret" .) -}}
@@ -94,11 +94,18 @@ A Go duration in seconds.
 {{- $seconds -}}
 {{- end -}}
 
+{{/* The settings that are addresses, each with the value below webhook that is its port. */}}
+{{- define "pipeguard.addresses" -}}
+listenAddress: port
+metricsBindAddress: metricsPort
+healthProbeBindAddress: healthPort
+{{- end -}}
+
 {{/*
 Refuses addresses of config whose ports are not those that Service, probes and NetworkPolicy have. Metrics may be turned off by 0.
 */}}
 {{- define "pipeguard.checkAddresses" -}}
-{{- range $key, $name := dict "listenAddress" "port" "metricsBindAddress" "metricsPort" "healthProbeBindAddress" "healthPort" -}}
+{{- range $key, $name := include "pipeguard.addresses" . | fromYaml -}}
 {{- $address := get $.config $key -}}
 {{- $isOff := and (eq $key "metricsBindAddress") (eq $address "0") -}}
 {{- if not (or $isOff (hasSuffix (printf ":%d" (get $.webhook $name | int)) $address)) -}}
