@@ -2,14 +2,13 @@
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-VERSION ?= v0.1.0-dev
-LDFLAGS := -s -w -X github.com/pipeguard/pipeguard/internal/version.number=$(VERSION)
+LDFLAGS := -s -w
 GOLANGCI_LINT_VERSION := v2.15.0
 # What was compiled in one clone serves the next: without -trimpath, each clone compiles every package of this module anew. Nothing here is debugged step by step: without
 # tables for debuggers a cold build takes less.
 export GOFLAGS := $(shell go env GOFLAGS) -trimpath -gcflags=all=-dwarf=false
 
-.PHONY: help agree build core deps floor test test-linux test-windows flaky e2e bench lint generate verify run image
+.PHONY: help agree build core deps floor test test-linux test-windows flaky e2e bench lint generate verify run image push
 
 help: ## Show this list.
 	@awk -F':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -89,4 +88,7 @@ verify: ## Check that nothing needs `make generate`, and vet for both systems.
 	hack/verify-generated.sh
 
 image: ## Build the webhook's image for linux/amd64 and linux/arm64 and the nodes' for Windows, as OCI archives in dist/. Needs no Docker.
-	cd hack/image && go test -timeout 10m . && go run . -version '$(VERSION)' -source ../.. -output ../../dist
+	cd hack/image && go test -timeout 10m . && go run . -source ../.. -output ../../dist
+
+push: ## Push the images in dist/ to REGISTRY=registry.example.com/pipeguard, as docker login has its credentials. Needs no Docker.
+	cd hack/image && go run . -source ../.. -output ../../dist -push '$(REGISTRY)' $(PUSH_FLAGS)

@@ -12,6 +12,24 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/layout"
 )
 
+// Annotations of the index in an archive: the image's full name, by which containerd imports it, and the name without a
+// registry, from which -push makes the name in another one.
+const (
+	fullName  = "io.containerd.image.name"
+	shortName = "org.opencontainers.image.ref.name"
+)
+
+// images are the names of the images, each of which has an archive.
+var images = []string{"webhook", "node"}
+
+// archivePath is the file below output with the image of that name.
+func archivePath(output, image string) string {
+	return filepath.Join(output, "pipeguard-"+image+".oci.tar")
+}
+
+// tagOf is the tag of a release's images, as the chart names it too: v1.2.3 is 1.2.3.
+func tagOf(version string) string { return strings.TrimPrefix(version, "v") }
+
 // write packs the index as an OCI layout into output/pipeguard-NAME.oci.tar and returns its path.
 func write(index v1.ImageIndex, image, version, output string) (string, error) {
 	dir, err := os.MkdirTemp("", "pipeguard-layout-")
@@ -23,18 +41,14 @@ func write(index v1.ImageIndex, image, version, output string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	// containerd names an imported image by this annotation.
-	name := "pipeguard/" + image + ":" + strings.TrimPrefix(version, "v")
-	if err := path.AppendIndex(index, layout.WithAnnotations(map[string]string{
-		"io.containerd.image.name":          "docker.io/" + name,
-		"org.opencontainers.image.ref.name": name,
-	})); err != nil {
+	name := "pipeguard/" + image + ":" + tagOf(version)
+	if err := path.AppendIndex(index, layout.WithAnnotations(map[string]string{fullName: "docker.io/" + name, shortName: name})); err != nil {
 		return "", err
 	}
 	if err := os.MkdirAll(output, 0o755); err != nil {
 		return "", err
 	}
-	archive := filepath.Join(output, "pipeguard-"+image+".oci.tar")
+	archive := archivePath(output, image)
 	return archive, pack(dir, archive)
 }
 

@@ -20,22 +20,30 @@ import (
 // buildNode writes pipeguard-node.oci.tar and returns its path. No platform has a version: a HostProcess container runs on
 // the node's own Windows, whichever it is.
 func buildNode(version, source, output string) (string, error) {
-	files, err := compile(version, source, "windows", "amd64", "./cmd/proxy", "./cmd/pipeguard")
+	files, err := compile(source, "windows", "amd64", "./cmd/proxy", "./cmd/pipeguard")
 	if err != nil {
 		return "", err
 	}
 	if files["LICENSE"], err = os.ReadFile(filepath.Join(source, "LICENSE")); err != nil {
 		return "", err
 	}
+	index, err := nodeIndex(version, files)
+	if err != nil {
+		return "", err
+	}
+	return write(index, "node", version, output)
+}
+
+// nodeIndex is the node's image, with files in its root.
+func nodeIndex(version string, files map[string][]byte) (v1.ImageIndex, error) {
 	image, err := assembleNode(version, files)
 	if err != nil {
-		return "", fmt.Errorf("assemble for windows/amd64: %w", err)
+		return nil, fmt.Errorf("assemble for windows/amd64: %w", err)
 	}
-	index := mutate.AppendManifests(mutate.IndexMediaType(empty.Index, types.OCIImageIndex), mutate.IndexAddendum{
+	return mutate.AppendManifests(mutate.IndexMediaType(empty.Index, types.OCIImageIndex), mutate.IndexAddendum{
 		Add:        image,
 		Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: "windows", Architecture: "amd64"}},
-	})
-	return write(index, "node", version, output)
+	}), nil
 }
 
 // assembleNode puts files into the root of an image of two layers. The first is what Windows asks of any base, as in

@@ -13,8 +13,6 @@ import (
 	"testing"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
-	"github.com/google/go-containerregistry/pkg/v1/empty"
-	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
@@ -158,7 +156,10 @@ func TestOnlyAdministratorsMayChangeTheFiles(t *testing.T) {
 func TestEqualProgramsGiveAnEqualArchive(t *testing.T) {
 	var archives [2][]byte
 	for i := range archives {
-		index := mutate.AppendManifests(mutate.IndexMediaType(empty.Index, types.OCIImageIndex), mutate.IndexAddendum{Add: node(t)})
+		index, err := nodeIndex("v1.2.3", programs)
+		if err != nil {
+			t.Fatal(err)
+		}
 		file, err := write(index, "node", "v1.2.3", t.TempDir())
 		if err != nil {
 			t.Fatal(err)

@@ -16,24 +16,40 @@ import (
 // user is the numeric account that the webhook runs as. It is numeric so that a kubelet can prove that it is not root.
 const user = "65532:65532"
 
+// platforms are the architectures of Linux that the webhook's image is for.
+var platforms = []string{"amd64", "arm64"}
+
 // buildWebhook writes pipeguard-webhook.oci.tar and returns its path.
 func buildWebhook(version, source, output string) (string, error) {
-	var index v1.ImageIndex = mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
-	for _, arch := range []string{"amd64", "arm64"} {
-		binaries, err := compile(version, source, "linux", arch, "./cmd/webhook")
+	binaries := map[string][]byte{}
+	for _, arch := range platforms {
+		files, err := compile(source, "linux", arch, "./cmd/webhook")
 		if err != nil {
 			return "", err
 		}
-		image, err := assemble(version, arch, binaries["webhook"])
+		binaries[arch] = files["webhook"]
+	}
+	index, err := webhookIndex(version, binaries)
+	if err != nil {
+		return "", err
+	}
+	return write(index, "webhook", version, output)
+}
+
+// webhookIndex is the webhook's image, of a binary for each platform.
+func webhookIndex(version string, binaries map[string][]byte) (v1.ImageIndex, error) {
+	var index v1.ImageIndex = mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
+	for _, arch := range platforms {
+		image, err := assemble(version, arch, binaries[arch])
 		if err != nil {
-			return "", fmt.Errorf("assemble for linux/%s: %w", arch, err)
+			return nil, fmt.Errorf("assemble for linux/%s: %w", arch, err)
 		}
 		index = mutate.AppendManifests(index, mutate.IndexAddendum{
 			Add:        image,
 			Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: "linux", Architecture: arch}},
 		})
 	}
-	return write(index, "webhook", version, output)
+	return index, nil
 }
 
 // assemble puts the binary and an account file into one layer on an empty base.

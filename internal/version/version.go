@@ -1,5 +1,5 @@
 // Package version identifies the build.
-// The linker sets the number; the toolchain's own record supplies the commit.
+// The number is that of the chart, and so of the images that the chart names; the toolchain's own record supplies the commit.
 package version
 
 import (
@@ -8,8 +8,8 @@ import (
 	"runtime/debug"
 )
 
-// number is set by the linker: -X github.com/pipeguard/pipeguard/internal/version.number=v1.2.3.
-var number = "v0.1.0-dev"
+// number is appVersion of charts/pipeguard/Chart.yaml, from which hack/image names the archives and the tags in them.
+const number = "v0.1.0-dev"
 
 // Number is the release of this build, for example "v0.1.0".
 func Number() string { return number }

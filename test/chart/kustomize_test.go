@@ -116,6 +116,9 @@ func sameAsKustomize(t *testing.T, overlay string, want []object, namespace, sta
 				t.Fatalf("%s has no metadata", x.id())
 			}
 			delete(metadata, "labels")
+			if annotations, ok := metadata["annotations"].(map[string]any); ok {
+				delete(annotations, "helm.sh/resource-policy") // what helm is told, and nobody else
+			}
 		}
 		if diff := cmp.Diff(o, g); diff != "" {
 			t.Errorf("%s (-helm +kustomize):\n%s", o.id(), diff)

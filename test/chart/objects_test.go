@@ -199,7 +199,7 @@ func TestNamesFollowTheReleaseAndStayShort(t *testing.T) {
 }
 
 func TestCRDsAreThoseOfTheAPI(t *testing.T) {
-	all := render(t, set("crds.keep=true")...)
+	all := render(t)
 	for name, text := range read(t, root+"/config/crd", "pipeguard.dev_") {
 		if copied := read(t, chart+"/files/crds", name)[name]; copied != text {
 			t.Errorf("%s of the chart is not that of config/crd: run make generate", name)
@@ -210,12 +210,17 @@ func TestCRDsAreThoseOfTheAPI(t *testing.T) {
 			t.Errorf("%s (-config/crd +rendered):\n%s", name, diff)
 		}
 		if rendered.at("metadata", "annotations", "helm.sh/resource-policy") != "keep" {
-			t.Errorf("%s is not kept with crds.keep", name)
+			t.Errorf("%s goes with the release, and all objects of it", name)
 		}
 	}
-	for _, o := range render(t) {
+	for _, o := range all {
+		if o.kind() != "CustomResourceDefinition" && o.at("metadata", "annotations", "helm.sh/resource-policy") != nil {
+			t.Errorf("%s stays behind", o.id())
+		}
+	}
+	for _, o := range render(t, set("crds.keep=false")...) {
 		if o.at("metadata", "annotations", "helm.sh/resource-policy") != nil {
-			t.Errorf("%s stays behind without crds.keep", o.id())
+			t.Errorf("%s stays behind with crds.keep=false", o.id())
 		}
 	}
 }

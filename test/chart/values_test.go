@@ -69,6 +69,15 @@ func TestWrongValuesAreRefused(t *testing.T) {
 		"a selector that exempts":              `webhook.namespaceSelector={}`,
 		"an interval without a unit":           `scanInterval="600"`,
 		"a level that there is not":            `logLevel="trace"`,
+		"a port that a pod cannot open":        `webhook.port=443`,
+		"a port that there is not":             `webhook.healthPort="65536"`,
+		"a port with a protocol":               `webhook.metricsPort="8080/tcp"`,
+		"a port on a second line":              `webhook.port="9443\n"`,
+		"a DNS policy without its settings":    `dnsPolicy="None"`,
+		"a network that is a string":           `hostNetwork="true"`,
+		"a topology twice":                     `topologySpread.topologyKeys=["a","a"]`,
+		"a registry's Secret twice":            `imagePullSecrets=[{"name":"a"},{"name":"a"}]`,
+		"a chart that is off and installed":    `enabled=false`,
 		"no replica":                           `replicas=0`,
 		"half a replica":                       `replicas=1.5`,
 		"a digest that is none":                `image.digest="latest"`,
@@ -108,7 +117,7 @@ func TestWrongValuesAreRefused(t *testing.T) {
 		"a directory with a quote":             `node.workingDirs=["C:\\a\"b"]`,
 		"a log file without a drive":           `node.logFile="proxy.log"`,
 		"metrics without a port":               `node.metricsAddress="127.0.0.1"`,
-		"a port that there is not":             `node.healthPort=65536`,
+		"a port of nodes that there is not":    `node.healthPort=65536`,
 		"metrics at a command":                 `node.metricsAddress=":1|calc"`,
 		"a flag that ends the command":         `node.extraArgs=["-v=1 & calc"]`,
 		"a flag without a dash":                `node.extraArgs=["uninstall"]`,
@@ -155,7 +164,9 @@ func TestValuesThatMustPassPass(t *testing.T) {
 		`global={"of":"another chart"}`, `parameters.guardedPipes=["*"]`, `parameters.allowedNamespaces={"a":{}}`, `parameters.equalPowerPaths=[]`,
 		`policies.a={"pipes":["csi-proxy*"],"admission":{"action":"Audit"}}`, `drivers.smb.serviceAccounts=[]`,
 		`policies.a={"pipes":["csi-proxy*"],"subjects":[{"name":"b","process":{"account":"S-1-5-18","program":"C:\\Program Files\\x\\x.exe"},"node":{"requireToken":false}}]}`, `config={"certificate":{"hosts":["10.96.0.20"]}}`,
-		`image.repository="registry.example.com:5000/a/b"`, `webhook.timeoutSeconds=30`, `podDisruptionBudget.maxUnavailable="50%"`,
+		`image.repository="registry.example.com:5000/a/b"`, `enabled=true`, `webhook.port="1024"`, `webhook.port=65535`,
+		`podDisruptionBudget.maxUnavailable="1"`, `node.healthPort="0"`, `node.healthPort="9300"`, `node.updateStrategy.maxUnavailable="2"`,
+		`webhook.timeoutSeconds=30`, `podDisruptionBudget.maxUnavailable="50%"`,
 		`parameters.equalPowerPaths=["C:\\", "d:\\Program Files (x86)\\a.b\\"]`, `resources={}`, `affinity={"podAntiAffinity":{}}`,
 		`node.config.acl.pipes=[{"pipe":"*","mode":"LogOnly"}]`, `node.config.backend="upstream"`, `node.workingDirs=["C:\\Program Files (x86)\\a.b"]`,
 		`node.metricsAddress="[::]:9187"`, `node.metricsAddress=":1"`, `node.extraArgs=["--v=4","-vmodule=a=1,b*=2"]`, `node.resources={}`,
@@ -219,13 +230,13 @@ func TestTheSchemaKnowsTheValuesAndNoOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name := range schema.Properties {
-		if _, ok := values[name]; !ok && name != "global" {
+		if _, ok := values[name]; !ok && name != "global" && name != "enabled" { // which are for a chart around this one
 			t.Errorf("%s has a schema, but no default", name)
 		}
 	}
 	for name := range values {
-		if !slices.Contains(schema.Required, name) {
-			t.Errorf("%s may be left out by null, which no template expects", name)
+		if slices.Contains(schema.Required, name) == slices.Contains(mayBeNull, name) {
+			t.Errorf("%s may be left out by null in the schema, or in mayBeNull, and not in the other", name)
 		}
 	}
 }
@@ -238,7 +249,8 @@ func TestEverythingSetsEveryValue(t *testing.T) {
 	if err := yaml.UnmarshalStrict([]byte(read(t, "testdata", "everything.yaml")["everything.yaml"]), &set); err != nil {
 		t.Fatal(err)
 	}
-	elsewhere := []string{"resourceQuota", "rbac", "podSecurityContext", "securityContext"} // off elsewhere, or to be kept
+	// Off elsewhere, or to be kept; or not with all that is here: see TestPodsOnTheNetworkOfTheirNodes.
+	elsewhere := []string{"resourceQuota", "rbac", "podSecurityContext", "securityContext", "hostNetwork"}
 	for name := range values {
 		if _, ok := set[name]; !ok && !slices.Contains(elsewhere, name) {
 			t.Errorf("testdata/everything.yaml does not set %s", name)

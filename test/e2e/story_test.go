@@ -33,7 +33,9 @@ func TestPipeguardOnAWholeCluster(t *testing.T) {
 		{"an upgrade and a rollback leave no gap", upgradeAndRollbackLeaveNoGap},
 		{"the node component's pods pass where other HostProcess containers are refused", nodeComponentPassesAlone},
 		{"the guard can be turned off and on", breakGlass},
-		{"an uninstall leaves nothing", uninstallLeavesNothing},
+		{"an uninstall leaves the policies, and nothing else", uninstallLeavesPolicies},
+		{"the lines of the README install what enforces, over the policies that stayed", readmeInstalls},
+		{"without the CRDs an uninstall leaves nothing", removalLeavesNothing},
 	} {
 		if !t.Run(chapter.claim, chapter.run) {
 			show(t)

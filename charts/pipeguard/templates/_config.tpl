@@ -4,6 +4,9 @@ The configuration of the webhook: what the values set, with the value config ove
 {{- define "pipeguard.webhookConfig" -}}
 {{- $webhook := include "pipeguard.webhook" . -}}
 {{- $config := dict "apiVersion" "pipeguard.dev/v1alpha1" "kind" "WebhookConfig" "params" "/etc/pipeguard/parameters/parameters.yaml" "logLevel" .Values.logLevel -}}
+{{- range $key, $name := include "pipeguard.addresses" . | fromYaml -}}
+{{- $_ := set $config $key (printf ":%d" (get $.Values.webhook $name | int)) -}}
+{{- end -}}
 {{- $_ := set $config "cluster" (dict "serviceName" $webhook "webhookConfig" $webhook "policyWebhookConfig" (include "pipeguard.policyWebhook" .) "scanInterval" .Values.scanInterval) -}}
 {{- $_ := set $config "floor" (dict "mode" .Values.floor.mode "name" (include "pipeguard.floor" .)) -}}
 {{- $certificate := dict "secret" (include "pipeguard.certSecret" .) -}}
@@ -35,8 +38,9 @@ The configuration of the webhook: what the values set, with the value config ove
 {{- $_ := set $config "witness" $witness -}}
 {{- end -}}
 {{- end -}}
-{{- $config = mergeOverwrite $config (deepCopy .Values.config) -}}
+{{- $config = mergeOverwrite $config (deepCopy (.Values.config | default dict)) -}}
 {{- include "pipeguard.checkWebhookConfig" $config -}}
+{{- include "pipeguard.checkAddresses" (dict "config" $config "webhook" .Values.webhook) -}}
 {{- toYaml $config -}}
 {{- end -}}
 
@@ -89,4 +93,24 @@ A Go duration in seconds.
 {{- $seconds = addf $seconds (mulf (trimSuffix $unit . | float64) (get (dict "ms" 0.001 "s" 1.0 "m" 60.0 "h" 3600.0) $unit)) -}}
 {{- end -}}
 {{- $seconds -}}
+{{- end -}}
+
+{{/* The settings that are addresses, each with the value below webhook that is its port. */}}
+{{- define "pipeguard.addresses" -}}
+listenAddress: port
+metricsBindAddress: metricsPort
+healthProbeBindAddress: healthPort
+{{- end -}}
+
+{{/*
+Refuses addresses of config whose ports are not those that Service, probes and NetworkPolicy have. Metrics may be turned off by 0.
+*/}}
+{{- define "pipeguard.checkAddresses" -}}
+{{- range $key, $name := include "pipeguard.addresses" . | fromYaml -}}
+{{- $address := get $.config $key -}}
+{{- $isOff := and (eq $key "metricsBindAddress") (eq $address "0") -}}
+{{- if not (or $isOff (hasSuffix (printf ":%d" (get $.webhook $name | int)) $address)) -}}
+{{- fail (printf "config.%s is %s: its port must be that of webhook.%s" $key $address $name) -}}
+{{- end -}}
+{{- end -}}
 {{- end -}}

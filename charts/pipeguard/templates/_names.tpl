@@ -46,7 +46,7 @@ app.kubernetes.io/component: webhook
   "app.kubernetes.io/version" (.Chart.AppVersion | trimPrefix "v")
   "app.kubernetes.io/managed-by" .Release.Service
   "helm.sh/chart" (printf "%s-%s" .Chart.Name (.Chart.Version | replace "+" "_")) -}}
-{{- toYaml (merge $own .Values.commonLabels) -}}
+{{- toYaml (merge $own (.Values.commonLabels | default dict)) -}}
 {{- end -}}
 
 {{/* The image: by digest if there is one. */}}

@@ -60,7 +60,7 @@ The node's proxy.yaml as an object: node.config, and with node.driverRules.enabl
 enabled. Pipes of the group system get a rule of their own, because that group stops any service.
 */}}
 {{- define "pipeguard.nodeConfig" -}}
-{{- $config := mergeOverwrite (dict "apiVersion" "pipeguard.dev/v1alpha1" "kind" "ProxyConfig") (deepCopy .Values.node.config) -}}
+{{- $config := mergeOverwrite (dict "apiVersion" "pipeguard.dev/v1alpha1" "kind" "ProxyConfig") (deepCopy (.Values.node.config | default dict)) -}}
 {{- if .Values.node.driverRules.enabled -}}
 {{- $acl := $config.acl | default dict -}}
 {{- $rules := $acl.rules | default list -}}
@@ -110,7 +110,7 @@ they must not have.
 {{- fail "node.bundle.keys: want one to eight public keys in PEM and nothing else; a private key that was put here is no secret any more" -}}
 {{- end -}}
 {{- range $key := list "pool" "keys" "file" "url" "caFile" -}}
-{{- if hasKey ($.Values.node.config.bundle | default dict) $key -}}
+{{- if hasKey (($.Values.node.config | default dict).bundle | default dict) $key -}}
 {{- fail (printf "node.bundle.enabled, and node.config.bundle.%s: want one of the two; beside node.bundle only dir and minimumRevision have a meaning" $key) -}}
 {{- end -}}
 {{- end -}}

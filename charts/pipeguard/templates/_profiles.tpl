@@ -154,7 +154,7 @@ admission alone.
 {{- $_ := set $subject "hostProcess" (dict "runAsUserNames" (list "NT AUTHORITY\\SYSTEM")) -}}
 {{- $_ := set $made $node (dict "of" "node.enabled" "policy" (dict "subjects" (list $subject))) -}}
 {{- end -}}
-{{- $policies := deepCopy .Values.policies -}}
+{{- $policies := deepCopy (.Values.policies | default dict) -}}
 {{- range $name, $one := $made -}}
 {{- if hasKey $policies $name -}}
 {{- fail (printf "policies.%s has the name of a policy of %s: give it another" $name $one.of) -}}

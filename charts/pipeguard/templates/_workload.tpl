@@ -25,14 +25,16 @@ a limit.
 {{- end -}}
 {{- end -}}
 
-{{/* What the pods of the webhook and of its test have in common: they satisfy the restricted pod security standard. */}}
+{{/* What the pods of the webhook and of its test have in common: by default, they satisfy the restricted pod security standard. */}}
 {{- define "pipeguard.podBasics" -}}
 {{- with .Values.imagePullSecrets }}
 imagePullSecrets:
   {{- toYaml . | nindent 2 }}
 {{- end }}
+{{- with .Values.podSecurityContext }}
 securityContext:
-  {{- toYaml .Values.podSecurityContext | nindent 2 }}
+  {{- toYaml . | nindent 2 }}
+{{- end }}
 {{- with .Values.nodeSelector }}
 nodeSelector:
   {{- toYaml . | nindent 2 }}
@@ -41,4 +43,29 @@ nodeSelector:
 tolerations:
   {{- toYaml . | nindent 2 }}
 {{- end }}
+{{- end -}}
+
+{{/*
+Refuses ports that the pods cannot open, or that are taken: by another of theirs, or by what nodes have on their network.
+*/}}
+{{- define "pipeguard.checkPorts" -}}
+{{- $of := dict -}}
+{{- range $name := list "port" "metricsPort" "healthPort" -}}
+{{- $port := get $.Values.webhook $name | toString -}}
+{{- if hasKey $of $port -}}
+{{- fail (printf "webhook.%s and webhook.%s are both %s" (get $of $port) $name $port) -}}
+{{- else if and $.Values.hostNetwork (has $port (list "10248" "10249" "10250" "10255" "10256")) -}}
+{{- fail (printf "webhook.%s: %s is a port of the kubelet or kube-proxy, which hostNetwork shares with them: take another" $name $port) -}}
+{{- end -}}
+{{- $_ := set $of $port $name -}}
+{{- end -}}
+{{- end -}}
+
+{{/*
+The update strategy of the Deployment. A pod goes only after its successor is ready, which means: enforces. On the network of nodes that
+may wait for ever, because the ports of a successor can be free on no node: there one pod may go first.
+*/}}
+{{- define "pipeguard.rollingUpdate" -}}
+maxSurge: 1
+maxUnavailable: {{ .Values.hostNetwork | ternary 1 0 }}
 {{- end -}}

@@ -133,8 +133,8 @@ func (a *APIServer) EnsureService(ctx context.Context) error {
 	return nil
 }
 
-// Notes are what helm would tell of an installation of the checkout's chart with values as for helm's --set, into this API server.
-func (a *APIServer) Notes(ctx context.Context, tools Tools, values string) (string, error) {
+// Helm runs helm as an administrator of the API server and returns what it printed to standard output.
+func (a *APIServer) Helm(ctx context.Context, tools Tools, args ...string) (string, error) {
 	home, err := os.MkdirTemp(a.dir, "helm-")
 	if err != nil {
 		return "", fmt.Errorf("make a home for helm: %w", err)
@@ -144,14 +144,22 @@ func (a *APIServer) Notes(ctx context.Context, tools Tools, values string) (stri
 		return "", err
 	}
 	var out, fault bytes.Buffer
-	cmd := exec.CommandContext(ctx, tools.Path("helm"), "install", release, ChartDir(), "--namespace", Namespace, "--kubeconfig", file,
-		"--dry-run=server", "--take-ownership", "--set", values) // #nosec G204 -- a program of the tests
+	cmd := exec.CommandContext(ctx, tools.Path("helm"), append([]string{"--kubeconfig", file}, args...)...) // #nosec G204 -- a program of the tests
 	cmd.Env = append(cmd.Environ(), "HOME="+home)
 	cmd.Stdout, cmd.Stderr = &out, &fault
 	if err := cmd.Run(); err != nil {
-		return "", fmt.Errorf("helm install: %w\n%s", err, fault.String())
+		return "", fmt.Errorf("helm %q: %w\n%s", args, err, fault.String())
 	}
-	_, notes, ok := strings.Cut(out.String(), "\nNOTES:\n")
+	return out.String(), nil
+}
+
+// Notes are what helm would tell of an installation of the checkout's chart with values as for helm's --set, into this API server.
+func (a *APIServer) Notes(ctx context.Context, tools Tools, values string) (string, error) {
+	out, err := a.Helm(ctx, tools, "install", release, ChartDir(), "--namespace", Namespace, "--dry-run=server", "--take-ownership", "--set", values)
+	if err != nil {
+		return "", err
+	}
+	_, notes, ok := strings.Cut(out, "\nNOTES:\n")
 	if !ok {
 		return "", errors.New("helm install: there are no notes")
 	}
