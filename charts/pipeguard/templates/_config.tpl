@@ -4,7 +4,7 @@ The configuration of the webhook: what the values set, with the value config ove
 {{- define "pipeguard.webhookConfig" -}}
 {{- $webhook := include "pipeguard.webhook" . -}}
 {{- $config := dict "apiVersion" "pipeguard.dev/v1alpha1" "kind" "WebhookConfig" "params" "/etc/pipeguard/parameters/parameters.yaml" "logLevel" .Values.logLevel -}}
-{{- $_ := set $config "cluster" (dict "serviceName" $webhook "webhookConfig" $webhook "policyWebhookConfig" (include "pipeguard.policyWebhook" .) "scanInterval" .Values.scanInterval) -}}
+{{- $_ := set $config "cluster" (dict "serviceName" $webhook "webhookConfig" $webhook "policyWebhookConfig" (include "pipeguard.policyWebhook" .) "canaryNamespace" (.Values.webhook.canaryNamespace | default "-") "scanInterval" .Values.scanInterval) -}}
 {{- $certificate := dict "secret" (include "pipeguard.certSecret" .) -}}
 {{- if .Values.certificates.certManager.enabled -}}
 {{- $certificate = dict "dir" "/etc/pipeguard/certificate" -}}
