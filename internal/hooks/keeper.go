@@ -41,14 +41,14 @@ type Keeper struct {
 	options Options
 
 	// What follows belongs to one term.
-	held    map[string]bool            // entries that were seen with their rules, by configuration and name
-	drift   map[string]map[string]bool // parts that were reported as changed, by configuration
-	last    answer                     // of the canary
-	asked   time.Time                  // when that was
-	edition string                     // of the configuration that it was asked by
-	again   bool                       // ask again soon: the API server may have gone by an older configuration
-	staged  time.Time                  // when the first entries were seen with their rules, while the others wait
-	holding string                     // what was last said to keep them waiting
+	held    map[string]bool // entries that were seen with their rules, by configuration and name
+	told    map[string]bool // what is wrong and was said, by a key of its own
+	last    answer          // of the canary
+	asked   time.Time       // when that was
+	edition string          // of the configuration that it was asked by
+	again   bool            // ask again soon: the API server may have gone by an older configuration
+	staged  time.Time       // when the first entries were seen with their rules, while the others wait
+	holding string          // what was last said to keep them waiting
 }
 
 // NewKeeper returns an error that names every fault of the options.
@@ -61,7 +61,7 @@ func NewKeeper(o Options) (*Keeper, error) {
 
 // Start works until ctx is done, and can be called again after that. No fault of the cluster ends it: it reports and tries again.
 func (k *Keeper) Start(ctx context.Context) error {
-	*k = Keeper{options: k.options, held: map[string]bool{}, drift: map[string]map[string]bool{}}
+	*k = Keeper{options: k.options, held: map[string]bool{}, told: map[string]bool{}}
 	defer k.options.Metrics.ends()
 	for {
 		wait := k.look(ctx)
@@ -125,6 +125,9 @@ func (k *Keeper) read(ctx context.Context, name string) (*admissionregistrationv
 	if err != nil {
 		return nil, err
 	}
+	if k.isNews(name, c == nil) {
+		k.options.Log.Warn("configuration missing", zap.String(logkeys.Configuration, name))
+	}
 	if c == nil {
 		k.options.Metrics.saw(name, false, nil)
 		return nil, nil //nolint:nilnil // there is none
@@ -132,13 +135,24 @@ func (k *Keeper) read(ctx context.Context, name string) (*admissionregistrationv
 	now := changed(c, k.options.Service)
 	k.options.Metrics.saw(name, isComplete(c), now)
 	for _, part := range parts {
-		if now[part] && !k.drift[name][part] {
+		if k.isNews(name+" "+part, now[part]) {
 			k.options.Log.Error("another hand has changed a webhook configuration", zap.String(logkeys.Configuration, name), zap.String(logkeys.Part, part))
 			k.event(c, corev1.EventTypeWarning, reasonChanged, "its "+part+" are not as the chart made them")
 		}
 	}
-	k.drift[name] = now
+	for _, e := range c.Webhooks {
+		if _, known := RulesOf(e.Name); k.isNews(name+"/"+e.Name, !known) {
+			k.options.Log.Warn("an entry of another release gets no rules", zap.String(logkeys.Configuration, name), zap.String(logkeys.Name, e.Name))
+		}
+	}
 	return c, nil
+}
+
+// isNews reports whether something is wrong that was not so before. It is said once.
+func (k *Keeper) isNews(key string, isWrong bool) bool {
+	was := k.told[key]
+	k.told[key] = isWrong
+	return isWrong && !was
 }
 
 // begins decides whether the API server may be told to ask about everything. It waits for this replica to serve, and then until the API

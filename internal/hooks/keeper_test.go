@@ -258,10 +258,34 @@ func TestAMissingConfigurationIsNotInForceAndNoFault(t *testing.T) {
 		delete(m.all, objectsName)
 		r := run(t, m, func(o *Options) { o.Metrics = NewMetrics(reg) })
 		after(time.Minute)
+		if n := r.logs.FilterMessage("configuration missing").Len(); n != 1 {
+			t.Errorf("it was said %d times", n)
+		}
 		if len(m.writes) != 1 || len(m.asked) > 0 || r.logs.FilterMessage("webhook configurations not kept").Len() > 0 {
 			t.Errorf("writes %q, %d canaries, log %v", m.writes, len(m.asked), r.logs.All())
 		}
 		if text := gathered(t, reg); !strings.Contains(text, `pipeguard_webhook_in_force{configuration="pipeguard-webhook"} 0`) || !strings.Contains(text, `pipeguard_webhook_in_force{configuration="pipeguard-policies"} 1`) {
+			t.Errorf("the metrics are\n%s", text)
+		}
+	})
+}
+
+// A leader of an older release meets the configuration of a newer one.
+func TestAnEntryOfAnotherReleaseIsNotInForceAndIsSaid(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, reg := newMemory(t), prometheus.NewRegistry()
+		r := run(t, m, func(o *Options) { o.Metrics = NewMetrics(reg) })
+		after(time.Minute)
+		m.change(func(c *admissionregistrationv1.ValidatingWebhookConfiguration) {
+			later := *c.Webhooks[0].DeepCopy()
+			later.Name, later.Rules = "later.pipeguard.dev", nil
+			c.Webhooks = append(c.Webhooks, later)
+		})
+		after(time.Hour)
+		if n := r.logs.FilterMessage("an entry of another release gets no rules").Len(); n != 1 || len(m.all[objectsName].Webhooks[entries-1].Rules) > 0 {
+			t.Errorf("it was said %d times, and has the rules %v", n, m.all[objectsName].Webhooks[entries-1].Rules)
+		}
+		if text := gathered(t, reg); !strings.Contains(text, `pipeguard_webhook_in_force{configuration="pipeguard-webhook"} 0`) {
 			t.Errorf("the metrics are\n%s", text)
 		}
 	})
