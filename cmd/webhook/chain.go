@@ -11,7 +11,8 @@ import (
 
 // newChain supplies the certificate in a cluster, and says whether the API server accepts it. The certificate is kept in a Secret and replaced in time,
 // unless the options name files: then their writer does so, cert-manager for instance, and also sets the caBundle of the configurations.
-func newChain(o options, config *rest.Config, mgr manager.Manager, leads *leader.Group, s *server) (certificates, func() error, error) {
+// The channel has a value after any change of a configuration.
+func newChain(o options, config *rest.Config, mgr manager.Manager, leads *leader.Group, s *server) (certificates, func() error, <-chan struct{}, error) {
 	names := certs.Names{
 		Namespace:      o.podNamespace,
 		Service:        o.Cluster.ServiceName,
@@ -26,21 +27,21 @@ func newChain(o options, config *rest.Config, mgr manager.Manager, leads *leader
 	}
 	live, err := certs.NewCluster(config, names)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	if err := mgr.Add(live); err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	metrics := certs.NewMetrics(s.registry)
 	supply, err := newSupply(o, names, live, metrics, mgr, leads, s)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	check, err := certs.NewChain(certs.ChainOptions{Names: names, Copy: live, GetCertificate: supply.GetCertificate, Metrics: metrics})
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
-	return supply, func() error { return check.Check(nil) }, nil
+	return supply, func() error { return check.Check(nil) }, live.ConfigurationChanges(), nil
 }
 
 // newSupply reads the files that the options name, or follows the Secret and, as the leader, keeps it fresh.

@@ -33,6 +33,11 @@ type cluster struct {
 	manager manager.Manager
 	leads   *leader.Group // what one replica does for all
 	verify  func() error  // whether the API server accepts the certificate
+
+	configurationChanges <-chan struct{}
+	// beforeInForce does what must be done before the API server is told, at the first installation, to ask about objects. It is
+	// called again while it returns an error. Nil does nothing.
+	beforeInForce func(context.Context) error
 }
 
 func newCluster(o options, s *server) (mode, error) {
@@ -64,7 +69,7 @@ func newCluster(o options, s *server) (mode, error) {
 		return mode{}, fmt.Errorf("watch namespaces: %w", err)
 	}
 	var certificates certificates
-	certificates, m.verify, err = newChain(o, config, m.manager, m.leads, s)
+	certificates, m.verify, m.configurationChanges, err = newChain(o, config, m.manager, m.leads, s)
 	return mode{certificates, &clusterNamespaces{m.manager.GetCache()}, m.finish}, err
 }
 
@@ -137,6 +142,9 @@ func (m *cluster) finish(s *server) error {
 	}
 	m.leads.Add(scanner)
 	floor.add(m.leads, parts)
+	if err := m.keepHooks(s); err != nil {
+		return err
+	}
 	if bundles != nil {
 		if err := bundles.add(m.manager, m.leads, s, parts); err != nil {
 			return err

@@ -75,6 +75,9 @@ type clusterOptions struct {
 	WebhookConfig string `yaml:"webhookConfig"`
 	// PolicyWebhookConfig is the ValidatingWebhookConfiguration for policy objects, pipeguard-policies if not set.
 	PolicyWebhookConfig string `yaml:"policyWebhookConfig"`
+	// CanaryNamespace is the namespace in which the API server is asked, by the dry run of a PodTemplate, whether it sends objects to
+	// the webhook, kube-system if not set; "-" does not ask.
+	CanaryNamespace string `yaml:"canaryNamespace"`
 	// ScanInterval is the time between two scans of existing objects, 10m if not set; each new policy starts one as well.
 	ScanInterval time.Duration `yaml:"scanInterval"`
 	// LeaderElect false has every replica write, in place of one leader.
@@ -128,7 +131,7 @@ func defaultConfiguration() configuration {
 		LogLevel:    "info",
 		Cluster: clusterOptions{
 			ServiceName: "pipeguard-webhook", WebhookConfig: "pipeguard-webhook", PolicyWebhookConfig: "pipeguard-policies",
-			ScanInterval: 10 * time.Minute, LeaderElect: true,
+			CanaryNamespace: "kube-system", ScanInterval: 10 * time.Minute, LeaderElect: true,
 		},
 		Floor:   floorOptions{Mode: keepfloor.Off, Name: "pipeguard-floor"},
 		Bundles: bundleOptions{Serve: true},

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"go.uber.org/zap/zapcore"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/pipeguard/pipeguard/internal/configfile"
 	"github.com/pipeguard/pipeguard/internal/version"
@@ -248,6 +249,9 @@ func (o *options) checkCluster(fault report) {
 	o.Floor.check(fault)
 	if o.Cluster.ScanInterval < time.Minute {
 		fault("cluster.scanInterval", "%s is below a minute", o.Cluster.ScanInterval)
+	}
+	if namespace := o.Cluster.CanaryNamespace; namespace != noCanary && len(validation.IsDNS1123Label(namespace)) > 0 {
+		fault("cluster.canaryNamespace", "%q is neither the name of a namespace nor %s", namespace, noCanary)
 	}
 	if o.namespaces != "" {
 		fault("--namespaces", "is for --standalone: in a cluster the labels are the cluster's")

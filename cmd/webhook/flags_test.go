@@ -94,10 +94,11 @@ func TestTheFileIsCheckedAsAWholeWithLines(t *testing.T) {
 		want   []string
 	}{
 		"in a cluster": {
-			"cluster:\n  scanInterval: 1s\ncertificate: {dir: d, certFile: f}\nlogLevel: loud", []string{"--namespaces=f", "--write-ca=w"},
+			"cluster:\n  scanInterval: 1s\n  canaryNamespace: kube_system\ncertificate: {dir: d, certFile: f}\nlogLevel: loud", []string{"--namespaces=f", "--write-ca=w"},
 			[]string{
-				"POD_NAMESPACE is empty", "POD_NAME is empty", "webhook.yaml:4:17: cluster.scanInterval: 1s", "webhook.yaml:5:14: certificate: certFile and keyFile",
-				"webhook.yaml:5:14: certificate: dir and", "webhook.yaml:6:11: logLevel: ", "--namespaces is for --standalone", "--write-ca is for --standalone",
+				"POD_NAMESPACE is empty", "POD_NAME is empty", "webhook.yaml:4:17: cluster.scanInterval: 1s",
+				`webhook.yaml:5:20: cluster.canaryNamespace: "kube_system"`, "webhook.yaml:6:14: certificate: certFile and keyFile",
+				"webhook.yaml:6:14: certificate: dir and", "webhook.yaml:7:11: logLevel: ", "--namespaces is for --standalone", "--write-ca is for --standalone",
 			},
 		},
 		"without one": {

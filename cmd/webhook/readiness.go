@@ -90,9 +90,12 @@ func (r *readiness) check(ctx context.Context) error {
 	return err
 }
 
+// enforces returns what kept the process from enforcing when it was last looked at, nil if nothing did.
+func (r *readiness) enforces() error { return *r.fault.Load() }
+
 // ServeHTTP answers /readyz.
 func (r *readiness) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
-	if err := *r.fault.Load(); err != nil {
+	if err := r.enforces(); err != nil {
 		http.Error(w, "not ready: "+err.Error(), http.StatusServiceUnavailable)
 		return
 	}

@@ -9,6 +9,7 @@ import (
 	"net/http"
 
 	admissionv1 "k8s.io/api/admission/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // canaryNamespace is not a valid name of a namespace, so that no parameters and no policy can allow it.
@@ -16,6 +17,9 @@ const canaryNamespace = "-pipeguard-canary-"
 
 // NeverAllowedPath is a host path that no parameters and no policy can permit: the directory of all pipes. An object with it must be refused wherever the guard is enforced.
 const NeverAllowedPath = pipeRoot
+
+// APICanaryName is the name of the PodTemplate that APICanary returns.
+const APICanaryName = "pipeguard-canary"
 
 // ErrNoPolicy means that nothing decides yet: everything is refused.
 var ErrNoPolicy = errors.New("no policy is active")
@@ -71,6 +75,12 @@ func canaries(scope *Scope) []canary {
 		}
 	}
 	return out
+}
+
+// APICanary is a PodTemplate that every policy refuses, whatever its parameters, for a dry run through the API server. It runs
+// nothing, and no part of Kubernetes makes pods of it.
+func APICanary(namespace string) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: sampleTemplate(APICanaryName, namespace, pipeRoot).object}
 }
 
 func (r *Reviewer) sendCanary(ctx context.Context, c canary) error {

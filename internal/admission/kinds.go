@@ -66,6 +66,29 @@ func Resources() []metav1.APIResource {
 	return out
 }
 
+// Entries are the resources that are judged, by the entry of the webhook configuration that asks about them: kinds that keep
+// their pods in the same place share one, as its conditions are about that place.
+func Entries() map[string][]metav1.APIResource {
+	out := map[string][]metav1.APIResource{}
+	for i, r := range Resources() {
+		entry := judgedKinds[i].entry()
+		out[entry] = append(out[entry], r)
+		if r.Kind == "Pod" { // the other subresources change nothing that is judged
+			r.Name += "/ephemeralcontainers"
+			out[entry] = append(out[entry], r)
+		}
+	}
+	return out
+}
+
+// entry is the name of the entry that asks about the kind.
+func (k *judgedKind) entry() string {
+	if slices.Equal(k.path, []string{"spec", "template", "spec"}) {
+		return "workloads"
+	}
+	return k.resource
+}
+
 func judgedKindOf(kind metav1.GroupVersionKind) (*judgedKind, bool) {
 	for i := range judgedKinds {
 		if judgedKinds[i].GroupVersionKind == kind {

@@ -35,6 +35,15 @@ func sampleVolume(name, path string) sample {
 	return sampleOf("", "PersistentVolume", name, map[string]any{"hostPath": map[string]any{"path": path}})
 }
 
+// sampleTemplate is a PodTemplate of such pods.
+func sampleTemplate(name, namespace, path string) sample {
+	s := sampleOf("", "PodTemplate", name, nil)
+	delete(s.object, "spec")
+	s.object["metadata"] = map[string]any{"name": name, "namespace": namespace}
+	s.object["template"] = map[string]any{"spec": podSpecOf(name, path)}
+	return s
+}
+
 func sampleOf(group, kind, name string, spec map[string]any) sample {
 	gvk := metav1.GroupVersionKind{Group: group, Version: "v1", Kind: kind}
 	return sample{gvk, map[string]any{

@@ -32,6 +32,7 @@ type Cluster struct {
 	configurations map[string]*watch
 	changes        chan struct{} // for the Rotator
 	secretChanges  chan struct{} // for the Follower
+	hookChanges    chan struct{} // for whoever else looks after the configurations
 }
 
 // NewCluster makes connections, but does not use them yet.
@@ -54,11 +55,11 @@ func NewCluster(config *rest.Config, names Names) (*Cluster, error) {
 	}
 	c := &Cluster{
 		names: names, client: direct, configurations: map[string]*watch{},
-		changes: make(chan struct{}, 1), secretChanges: make(chan struct{}, 1),
+		changes: make(chan struct{}, 1), secretChanges: make(chan struct{}, 1), hookChanges: make(chan struct{}, 1),
 	}
 	for _, name := range names.Configurations {
 		c.configurations[name] = newWatch(direct, &admissionv1.ValidatingWebhookConfiguration{}, &admissionv1.ValidatingWebhookConfigurationList{},
-			client.ObjectKey{Name: name}, func() { periodic.Signal(c.changes) })
+			client.ObjectKey{Name: name}, func() { periodic.Signal(c.changes); periodic.Signal(c.hookChanges) })
 	}
 	if names.Secret != "" {
 		c.secret = newWatch(direct, &corev1.Secret{}, &corev1.SecretList{}, client.ObjectKey{Namespace: names.Namespace, Name: names.Secret},
@@ -85,6 +86,9 @@ func (c *Cluster) Changes() <-chan struct{} { return c.changes }
 
 // SecretChanges implements SecretCopy.
 func (c *Cluster) SecretChanges() <-chan struct{} { return c.secretChanges }
+
+// ConfigurationChanges has a value after any change of a configuration. It is for one reader.
+func (c *Cluster) ConfigurationChanges() <-chan struct{} { return c.hookChanges }
 
 // LatestSecret implements SecretCopy.
 func (c *Cluster) LatestSecret() (Secret, bool) {

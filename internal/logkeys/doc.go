@@ -33,6 +33,7 @@ const (
 	Note          = "note"
 	Objects       = "objects"
 	Omitted       = "omitted"
+	Part          = "part"
 	Path          = "path"
 	PID           = "pid"
 	Pipe          = "pipe"

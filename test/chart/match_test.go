@@ -12,13 +12,22 @@ import (
 	"github.com/google/go-cmp/cmp"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 
+	"github.com/pipeguard/pipeguard/internal/admission"
 	"github.com/pipeguard/pipeguard/internal/core/pipepath"
+	"github.com/pipeguard/pipeguard/internal/hooks"
 )
 
 func configuration(t *testing.T, all []object, name string) admissionregistrationv1.ValidatingWebhookConfiguration {
 	t.Helper()
 	return decode[admissionregistrationv1.ValidatingWebhookConfiguration](t, one(t, all, "ValidatingWebhookConfiguration", name))
 }
+
+// isHostEntry says whether an entry is for objects that could reach no pipe, and isProcessEntry whether it is for HostProcess containers among them.
+func isHostEntry(name string) bool {
+	return strings.HasPrefix(name, hooks.PathPrefix) || isProcessEntry(name)
+}
+
+func isProcessEntry(name string) bool { return strings.HasPrefix(name, hooks.ProcessPrefix) }
 
 func TestTheConfigurationIsClosedAndCannotBeSidestepped(t *testing.T) {
 	for rendering, all := range renderings(t) {
@@ -27,7 +36,7 @@ func TestTheConfigurationIsClosedAndCannotBeSidestepped(t *testing.T) {
 			if w.NamespaceSelector != nil || w.ObjectSelector != nil {
 				t.Errorf("%s: %s has a selector: whoever sets labels could exempt objects", rendering, w.Name)
 			}
-			if want := admissionregistrationv1.Fail; *w.FailurePolicy != want && rendering != "everything" && !strings.HasPrefix(w.Name, "host-") {
+			if want := admissionregistrationv1.Fail; *w.FailurePolicy != want && rendering != "everything" && !isHostEntry(w.Name) {
 				t.Errorf("%s: %s lets pass what nobody judged", rendering, w.Name)
 			}
 			if *w.MatchPolicy != admissionregistrationv1.Equivalent || *w.SideEffects != admissionregistrationv1.SideEffectClassNone {
@@ -36,10 +45,8 @@ func TestTheConfigurationIsClosedAndCannotBeSidestepped(t *testing.T) {
 			if w.ClientConfig.CABundle != nil {
 				t.Errorf("%s: %s has a caBundle: an upgrade would replace the one in use", rendering, w.Name)
 			}
-			for _, r := range w.Rules {
-				if !slices.Equal(r.Operations, []admissionregistrationv1.OperationType{"CREATE", "UPDATE"}) {
-					t.Errorf("%s: %s is asked about %v", rendering, w.Name, r.Operations)
-				}
+			if w.Rules != nil {
+				t.Errorf("%s: %s has rules: an installation without replicas would refuse what it asks about", rendering, w.Name)
 			}
 		}
 		if *policies.Webhooks[0].FailurePolicy != admissionregistrationv1.Fail {
@@ -51,28 +58,63 @@ func TestTheConfigurationIsClosedAndCannotBeSidestepped(t *testing.T) {
 	}
 }
 
+// The webhook tells by it that another hand has changed what the chart made.
+func TestTheDigestOfTheEntriesIsTheProgramsOwn(t *testing.T) {
+	digests := map[string]bool{}
+	for rendering, all := range renderings(t) {
+		for _, name := range []string{"-webhook", "-policies"} {
+			c := configuration(t, all, fullname(rendering)+name)
+			want, err := hooks.Digest(c.Webhooks)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := c.Annotations[hooks.DigestAnnotation]; got != want {
+				t.Errorf("%s: %s: digest %s, want %s", rendering, c.Name, got, want)
+			}
+			digests[want] = true
+		}
+	}
+	if len(digests) < 3 {
+		t.Errorf("only %d digests: they are of little", len(digests))
+	}
+}
+
+// azureLeaves is the label, or annotation, of configurations that the admissions enforcer of AKS leaves alone:
+// https://learn.microsoft.com/en-us/azure/aks/faq#can-admission-controller-webhooks-impact-kube-system-and-internal-aks-namespaces
+const azureLeaves = "admissions.enforcer/disabled"
+
+func TestTheConfigurationsAreLeftAloneByAzure(t *testing.T) {
+	for rendering, all := range renderings(t) {
+		for _, name := range []string{"-webhook", "-policies"} {
+			c := configuration(t, all, fullname(rendering)+name)
+			if c.Labels[azureLeaves] != "true" || c.Annotations[azureLeaves] != "true" {
+				t.Errorf("%s: %s has the labels %v and annotations %v", rendering, c.Name, c.Labels, c.Annotations)
+			}
+		}
+	}
+}
+
 func TestWhatReachesNoPipeIsLetPassWhereItWouldOnlyBeRecorded(t *testing.T) {
 	for name, c := range map[string]struct {
-		values     []string
-		pipe, host admissionregistrationv1.FailurePolicyType
+		values              []string
+		pipe, path, process admissionregistrationv1.FailurePolicyType
 	}{
-		"the defaults":                   {nil, "Fail", "Ignore"},
-		"warnings":                       {[]string{"parameters.hostProcess=Warn", "parameters.equalPower=Warn"}, "Fail", "Ignore"},
-		"HostProcess is refused":         {[]string{"parameters.hostProcess=Deny"}, "Fail", "Fail"},
-		"host paths are refused":         {[]string{"parameters.hostPaths=Deny"}, "Fail", "Fail"},
-		"paths of equal power":           {[]string{"parameters.equalPower=Deny"}, "Fail", "Fail"},
-		"refused, and open":              {[]string{"parameters.hostProcess=Deny", "webhook.failurePolicy=Ignore"}, "Ignore", "Ignore"},
-		"modules of one's own":           {[]string{"webhook.hostFailurePolicy=Fail"}, "Fail", "Fail"},
-		"refused, and open for the host": {[]string{"parameters.hostProcess=Deny", "webhook.hostFailurePolicy=Ignore"}, "Fail", "Ignore"},
+		"the defaults":                   {nil, "Fail", "Ignore", "Ignore"},
+		"warnings":                       {[]string{"parameters.hostProcess=Warn", "parameters.equalPower=Warn", "parameters.hostPaths=Warn"}, "Fail", "Ignore", "Ignore"},
+		"HostProcess is refused":         {[]string{"parameters.hostProcess=Deny"}, "Fail", "Ignore", "Fail"},
+		"host paths are refused":         {[]string{"parameters.hostPaths=Deny"}, "Fail", "Fail", "Ignore"},
+		"paths of equal power":           {[]string{"parameters.equalPower=Deny"}, "Fail", "Fail", "Ignore"},
+		"both":                           {[]string{"parameters.hostProcess=Deny", "parameters.hostPaths=Deny"}, "Fail", "Fail", "Fail"},
+		"refused, and open":              {[]string{"parameters.hostProcess=Deny", "webhook.failurePolicy=Ignore"}, "Ignore", "Ignore", "Ignore"},
+		"modules of one's own":           {[]string{"webhook.hostFailurePolicy=Fail"}, "Fail", "Fail", "Fail"},
+		"refused, and open for the host": {[]string{"parameters.hostProcess=Deny", "webhook.hostFailurePolicy=Ignore"}, "Fail", "Ignore", "Ignore"},
 	} {
-		var set []string
-		for _, v := range c.values {
-			set = append(set, "--set", v)
-		}
-		for _, w := range configuration(t, render(t, set...), "pipeguard-webhook").Webhooks {
+		for _, w := range configuration(t, render(t, set(c.values...)...), "pipeguard-webhook").Webhooks {
 			want := c.pipe
-			if strings.HasPrefix(w.Name, "host-") {
-				want = c.host
+			if isProcessEntry(w.Name) {
+				want = c.process
+			} else if isHostEntry(w.Name) {
+				want = c.path
 			}
 			if *w.FailurePolicy != want {
 				t.Errorf("%s: %s has %s", name, w.Name, *w.FailurePolicy)
@@ -81,50 +123,77 @@ func TestWhatReachesNoPipeIsLetPassWhereItWouldOnlyBeRecorded(t *testing.T) {
 	}
 }
 
+// Each entry is one for which the program has rules, and each of the program's has its entries.
 func TestEveryRouteIsAskedAbout(t *testing.T) {
-	got := map[string][]string{}
-	for _, w := range configuration(t, render(t), "pipeguard-webhook").Webhooks {
-		for _, r := range w.Rules {
-			for _, resource := range r.Resources {
-				got[w.Name] = append(got[w.Name], r.APIGroups[0]+"/"+resource)
-			}
-		}
-		if *w.ClientConfig.Service.Path != "/validate" {
+	all := render(t)
+	var got, want []string
+	for _, w := range configuration(t, all, "pipeguard-webhook").Webhooks {
+		if got = append(got, w.Name); *w.ClientConfig.Service.Path != "/validate" {
 			t.Errorf("%s: path %s", w.Name, *w.ClientConfig.Service.Path)
 		}
 	}
-	want := map[string][]string{}
-	for name, resources := range map[string][]string{
-		"pods.pipeguard.dev":              {"/pods", "/pods/ephemeralcontainers"},
-		"workloads.pipeguard.dev":         {"apps/deployments", "apps/daemonsets", "apps/statefulsets", "apps/replicasets", "batch/jobs", "/replicationcontrollers"},
-		"cronjobs.pipeguard.dev":          {"batch/cronjobs"},
-		"podtemplates.pipeguard.dev":      {"/podtemplates"},
-		"persistentvolumes.pipeguard.dev": {"/persistentvolumes"},
-	} {
-		want[name], want["host-"+name] = resources, resources
+	for entry, resources := range admission.Entries() {
+		want = append(want, entry+".pipeguard.dev", hooks.PathPrefix+entry+".pipeguard.dev")
+		if resources[0].Namespaced {
+			want = append(want, hooks.ProcessPrefix+entry+".pipeguard.dev")
+		}
 	}
+	for _, name := range append(slices.Clone(got), configuration(t, all, "pipeguard-policies").Webhooks[0].Name) {
+		if _, ok := hooks.RulesOf(name); !ok {
+			t.Errorf("the program has no rules for %s", name)
+		}
+	}
+	slices.Sort(got)
+	slices.Sort(want)
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
-// The two entries of a place ask for the same kinds of pods, and the second for nothing that the first asks for.
-func TestTheTwoEntriesOfAPlaceExcludeEachOther(t *testing.T) {
-	all := map[string]map[string]string{}
-	for _, w := range configuration(t, render(t), "pipeguard-webhook").Webhooks {
-		all[w.Name] = map[string]string{}
-		for _, c := range w.MatchConditions {
-			all[w.Name][c.Name] = c.Expression
+// The entries of a place ask for the same kinds of pods, and none for what another of them asks for. What could do both goes
+// to the one that fails closed.
+func TestTheEntriesOfAPlaceExcludeEachOther(t *testing.T) {
+	for name, c := range map[string]struct {
+		values     []string
+		pathsFirst bool
+	}{
+		"the defaults":           {nil, false},
+		"HostProcess is refused": {[]string{"parameters.hostProcess=Deny"}, false},
+		"host paths are refused": {[]string{"parameters.hostPaths=Deny"}, true},
+		"paths of equal power":   {[]string{"parameters.equalPower=Deny"}, true},
+		"both":                   {[]string{"parameters.hostProcess=Deny", "parameters.hostPaths=Deny"}, false},
+		"open for the host":      {[]string{"parameters.hostPaths=Deny", "webhook.hostFailurePolicy=Ignore"}, false},
+	} {
+		all := map[string]map[string]string{}
+		for _, w := range configuration(t, render(t, set(c.values...)...), "pipeguard-webhook").Webhooks {
+			all[w.Name] = map[string]string{}
+			for _, c := range w.MatchConditions {
+				all[w.Name][c.Name] = c.Expression
+			}
 		}
-	}
-	for name, pipe := range all {
-		if strings.HasPrefix(name, "host-") {
-			continue
-		}
-		host := all["host-"+name]
-		if pipe["could-reach-a-pipe"] == "" || host["could-reach-no-pipe"] != "!("+pipe["could-reach-a-pipe"]+")" ||
-			host["may-run-on-windows"] != pipe["may-run-on-windows"] || host["could-reach-its-node"] == "" || len(host) != len(pipe)+1 {
-			t.Errorf("%s: %v\nbut host-%s: %v", name, pipe, name, host)
+		for entry, pipe := range all {
+			if isHostEntry(entry) {
+				continue
+			}
+			windows, noPipe := pipe["may-run-on-windows"], "!("+pipe["could-reach-a-pipe"]+")"
+			path, process := all[hooks.PathPrefix+entry], all[hooks.ProcessPrefix+entry]
+			wantPath := map[string]string{"could-reach-no-pipe": noPipe, "could-reach-a-host-path": path["could-reach-a-host-path"]}
+			var wantProcess map[string]string
+			if isOfPods := entry != "persistentvolumes.pipeguard.dev"; isOfPods {
+				wantPath["may-run-on-windows"] = windows
+				wantProcess = map[string]string{"may-run-on-windows": windows, "could-reach-no-pipe": noPipe, "could-be-a-host-process": process["could-be-a-host-process"]}
+				if c.pathsFirst {
+					wantProcess["could-reach-no-host-path"] = "!(" + path["could-reach-a-host-path"] + ")"
+				} else {
+					wantPath["could-be-no-host-process"] = "!(" + process["could-be-a-host-process"] + ")"
+				}
+			}
+			if diff := cmp.Diff(wantPath, path); diff != "" || path["could-reach-a-host-path"] == "" {
+				t.Errorf("%s: host-%s (-want +got):\n%s", name, entry, diff)
+			}
+			if diff := cmp.Diff(wantProcess, process); diff != "" {
+				t.Errorf("%s: hostprocess-%s (-want +got):\n%s", name, entry, diff)
+			}
 		}
 	}
 }
@@ -149,7 +218,7 @@ func pathsOf(t *testing.T, all []object) conditionPaths {
 	found := map[string][]string{}
 	for _, w := range configuration(t, all, "pipeguard-webhook").Webhooks {
 		for _, c := range w.MatchConditions {
-			form := map[string]*regexp.Regexp{"could-reach-a-pipe": conditionNoPipe, "could-reach-no-pipe": conditionNoPipe, "could-reach-its-node": conditionHost}[c.Name]
+			form := map[string]*regexp.Regexp{"could-reach-a-pipe": conditionNoPipe, "could-reach-no-pipe": conditionNoPipe, "could-reach-a-host-path": conditionHost}[c.Name]
 			if form == nil {
 				continue
 			}

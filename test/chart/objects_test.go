@@ -125,6 +125,10 @@ func TestEveryObjectSaysWhoseItIsAndWhereItBelongs(t *testing.T) {
 					if at != "default" {
 						t.Errorf("%s has the namespace %v, but Events are kept in default", o.id(), at)
 					}
+				case strings.HasSuffix(o.name(), "-webhook-canary") && !slices.Contains(clusterWide, o.kind()):
+					if at != "kube-system" {
+						t.Errorf("%s has the namespace %v, but the canary is sent to kube-system", o.id(), at)
+					}
 				case strings.HasSuffix(o.name(), "-webhook-bundles"):
 					if name == "everything" && at != "guard-bundles" || name != "everything" {
 						t.Errorf("%s has the namespace %v", o.id(), at)
@@ -169,9 +173,10 @@ func TestAReleaseWithoutValuesHasItsNames(t *testing.T) {
 		"CustomResourceDefinition/pipereports.pipeguard.dev", "CustomResourceDefinition/policymodules.pipeguard.dev",
 		"Deployment/pipeguard-webhook", "Lease/pipeguard-leader", "NetworkPolicy/pipeguard-webhook", "Pod/pipeguard-webhook-test",
 		"PodDisruptionBudget/pipeguard-webhook", "ResourceQuota/pipeguard-webhook", "Role/pipeguard-webhook",
-		"Role/pipeguard-webhook-events",
-		"RoleBinding/pipeguard-webhook", "RoleBinding/pipeguard-webhook-events", "Secret/pipeguard-webhook-cert", "Service/pipeguard-webhook",
-		"ServiceAccount/pipeguard-webhook", "ValidatingWebhookConfiguration/pipeguard-policies",
+		"Role/pipeguard-webhook-canary", "Role/pipeguard-webhook-events",
+		"RoleBinding/pipeguard-webhook", "RoleBinding/pipeguard-webhook-canary", "RoleBinding/pipeguard-webhook-events", "Secret/pipeguard-webhook-cert", "Service/pipeguard-webhook",
+		"ServiceAccount/pipeguard-webhook", "ValidatingAdmissionPolicy/pipeguard-webhook-canary", "ValidatingAdmissionPolicyBinding/pipeguard-webhook-canary",
+		"ValidatingWebhookConfiguration/pipeguard-policies",
 		"ValidatingWebhookConfiguration/pipeguard-webhook",
 	}
 	if diff := cmp.Diff(want, names); diff != "" {

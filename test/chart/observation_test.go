@@ -22,7 +22,7 @@ var (
 func metrics(t *testing.T) []string {
 	t.Helper()
 	names := []string{"process_resident_memory_bytes", "process_cpu_seconds_total"} // of the Prometheus client
-	for _, dir := range []string{"cmd/webhook", "internal/admission", "internal/certs", "internal/controller"} {
+	for _, dir := range []string{"cmd/webhook", "internal/admission", "internal/certs", "internal/controller", "internal/hooks"} {
 		err := filepath.WalkDir(filepath.Join(root, dir), func(path string, _ os.DirEntry, err error) error {
 			if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
 				return err

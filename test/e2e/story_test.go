@@ -10,6 +10,9 @@ import (
 // TestPipeguardOnAWholeCluster tells the life of one release in order: each chapter begins where the one before ended.
 func TestPipeguardOnAWholeCluster(t *testing.T) {
 	before(t)
+	if !t.Run("an installation whose image cannot be pulled blocks nobody", withoutAnImageNothingIsBlocked) {
+		show(t)
+	}
 	if !t.Run("a chart without values installs what enforces", installs) {
 		show(t)
 		t.Fatal("nothing else can be tested")
@@ -20,6 +23,7 @@ func TestPipeguardOnAWholeCluster(t *testing.T) {
 	}{
 		{"helm test passes", helmTestPasses},
 		{"pods with pipes are refused with a reason", refusesPipes},
+		{"changes of the webhook configurations by another hand are reported or undone", changedConfigurations},
 		{"ordinary pods run", ordinaryPodsRun},
 		{"a debug container gets no pipe, not even in a pod that is older than the webhook", debugContainersGetNoPipe},
 		{"one policy refuses a pod at admission and a call on the node", onePolicyDecidesAtBothEnds},

@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
+	"github.com/pipeguard/pipeguard/internal/hooks"
 	"github.com/pipeguard/pipeguard/test/integration/cluster"
 )
 
@@ -54,8 +55,11 @@ func TestADecisionIsTheSameInEveryLog(t *testing.T) {
 				return errors.New("there is none")
 			})
 			entry := "pods.pipeguard.dev/"
-			if c.code == "PG006" || c.code == "PG008" { // no pipe could be reached
-				entry = "host-" + entry
+			switch c.code { // no pipe could be reached
+			case "PG006":
+				entry = hooks.ProcessPrefix + entry
+			case "PG008":
+				entry = hooks.PathPrefix + entry
 			}
 			want := map[string]string{
 				entry + "decision-id": record.ID,

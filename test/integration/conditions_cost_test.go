@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -18,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/pipeguard/pipeguard/internal/hooks"
 	"github.com/pipeguard/pipeguard/test/integration/cluster"
 )
 
@@ -29,8 +31,14 @@ var boundsOf = regexp.MustCompile(`size\(\) > (\d+)\) \|\|(?s:.*)\.sum\(\) > (\d
 // ignoring registers the recorder as a webhook that lets pass what nobody has judged, and returns it with the bounds.
 func ignoring(t *testing.T) (*cluster.Recorder, bounds) {
 	t.Helper()
-	recorder := recorded(t)
-	c, err := shared.chart.Configuration(cluster.ObjectConfiguration, recorder.Port, recorder.CA)
+	return ignoringBy(t, shared.chart)
+}
+
+// ignoringBy does so with a chart that was rendered with other values.
+func ignoringBy(t *testing.T, chart cluster.Chart) (*cluster.Recorder, bounds) {
+	t.Helper()
+	recorder := recordedBy(t, chart)
+	c, err := chart.Configuration(cluster.ObjectConfiguration, recorder.Port, recorder.CA)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -243,28 +251,33 @@ func TestAPlainObjectWithinTheBoundsIsNotSentNorRefused(t *testing.T) {
 	}
 }
 
+// largestAffinity is the largest that is read, with this value at its end. It is one of Linux if the value is windows.
+func largestAffinity(last string) *corev1.Affinity {
+	var terms []corev1.NodeSelectorTerm
+	for i := range 32 {
+		var term corev1.NodeSelectorTerm
+		for j := range 32 {
+			e := corev1.NodeSelectorRequirement{Key: corev1.LabelOSStable, Operator: corev1.NodeSelectorOpNotIn, Values: slices.Repeat([]string{strings.Repeat("x", 63)}, 32)}
+			if j == 31 {
+				e.Values[31] = "windows"
+			}
+			if i == 31 && j == 31 {
+				e.Values[31] = last
+			}
+			term.MatchExpressions = append(term.MatchExpressions, e)
+		}
+		terms = append(terms, term)
+	}
+	return &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: terms}}}
+}
+
 // The last value that is read of the largest affinity decides.
 func TestTheLargestAffinityIsReadToItsEnd(t *testing.T) {
 	recorder, _ := ignoring(t)
 	space := namespace(t, "sized")
 	with := func(last string) *corev1.Pod {
 		p := pod(space, "", pipe)
-		var terms []corev1.NodeSelectorTerm
-		for i := range 32 {
-			var term corev1.NodeSelectorTerm
-			for j := range 32 {
-				e := corev1.NodeSelectorRequirement{Key: corev1.LabelOSStable, Operator: corev1.NodeSelectorOpNotIn, Values: slices.Repeat([]string{strings.Repeat("x", 63)}, 32)}
-				if j == 31 {
-					e.Values[31] = "windows"
-				}
-				if i == 31 && j == 31 {
-					e.Values[31] = last
-				}
-				term.MatchExpressions = append(term.MatchExpressions, e)
-			}
-			terms = append(terms, term)
-		}
-		p.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: terms}}}
+		p.Spec.Affinity = largestAffinity(last)
 		return p
 	}
 	ofLinux, other := with("windows"), with("darwin")
@@ -275,6 +288,102 @@ func TestTheLargestAffinityIsReadToItsEnd(t *testing.T) {
 		if got := sent(recorder)["Pod/"+p.Name]; got != want {
 			t.Errorf("sent %t, want %t", got, want)
 		}
+	}
+}
+
+// At all bounds at once, with the guilty thing at the end of everything, no entry costs more than the API server spends. What
+// could be both goes to one entry, the one that fails closed if there is one.
+func TestAtTheBoundsEachEntryIsSentWhatItIsFor(t *testing.T) {
+	at(t)
+	t.Run("by default", func(t *testing.T) { sentAtTheBounds(t, shared.chart, hooks.ProcessPrefix) })
+	t.Run("paths fail closed", func(t *testing.T) { sentAtTheBounds(t, rendered(t, "parameters.hostPaths=Deny"), hooks.PathPrefix) })
+}
+
+// sentAtTheBounds checks it by one chart, whose entries with a prefix get what could be both.
+func sentAtTheBounds(t *testing.T, chart cluster.Chart, both string) {
+	t.Helper()
+	recorder, limits := ignoringBy(t, chart)
+	space := namespace(t, "sized")
+	annotations := map[string]string{}
+	domain := strings.Repeat("a", 63) + "." + strings.Repeat("b", 63) + "." + strings.Repeat("c", 63) + "." + strings.Repeat("d", 61)
+	for i := range limits.items - 1 {
+		annotations[fmt.Sprintf("%s/%063d", domain, i)] = ""
+	}
+	selector := map[string]string{} // of which one key is looked up
+	for i := range 300 {
+		selector[fmt.Sprintf("%s/%063d", domain, i)] = strings.Repeat("x", 63)
+	}
+	path := func(s *corev1.PodSpec) {
+		const start = `C:\var\lib\kubelet\`
+		s.Volumes[len(s.Volumes)-1].HostPath.Path = start + strings.Repeat("x", limits.path-len(start))
+	}
+	process := func(s *corev1.PodSpec) {
+		s.HostNetwork = true
+		for _, list := range [][]corev1.Container{s.Containers, s.InitContainers} { // all of them or none
+			for i := range list {
+				list[i].SecurityContext = &corev1.SecurityContext{WindowsOptions: &corev1.WindowsSecurityContextOptions{HostProcess: new(true)}}
+			}
+		}
+	}
+	for name, c := range map[string]struct {
+		change     func(*corev1.PodSpec)
+		annotation bool
+		larger     int
+		want       []string // prefixes
+	}{
+		"nothing":                      {func(*corev1.PodSpec) {}, false, 0, nil},
+		"a host path":                  {path, false, 0, []string{hooks.PathPrefix}},
+		"a HostProcess container":      {process, false, 0, []string{hooks.ProcessPrefix}},
+		"an annotation":                {func(*corev1.PodSpec) {}, true, 0, []string{hooks.ProcessPrefix}},
+		"both":                         {func(s *corev1.PodSpec) { path(s); process(s) }, false, 0, []string{both}},
+		"an annotation and a path":     {path, true, 0, []string{both}},
+		"nothing, too large":           {func(*corev1.PodSpec) {}, false, 1, []string{""}},
+		"a host path, too large":       {path, false, 1, []string{""}},
+		"a HostProcess, too large":     {process, false, 1, []string{""}},
+		"an annotation, too large":     {func(*corev1.PodSpec) {}, true, 1, []string{""}},
+		"all of it, and far too large": {func(s *corev1.PodSpec) { path(s); process(s) }, true, 300, []string{""}},
+	} {
+		s := mounting(limits.items+c.larger, limits.items/4, limits.items/4, limits.path, 2*limits.mounts/limits.items)
+		s.Affinity, s.NodeSelector = largestAffinity("darwin"), selector
+		c.change(&s)
+		p := named(&corev1.Pod{Spec: s}, space)
+		p.Annotations = maps.Clone(annotations)
+		if c.annotation {
+			p.Annotations["microsoft.com/hostprocess-container"] = "true"
+		}
+		if err := at(t).api.Client.Create(t.Context(), p, client.DryRunAll); err != nil && !apierrors.IsInvalid(err) {
+			t.Errorf("%s: %v", name, err)
+		} else if err != nil {
+			t.Fatalf("%s cannot be stored: %v", name, err)
+		}
+		var want []string
+		for _, prefix := range c.want {
+			want = append(want, prefix+"pods.pipeguard.dev")
+		}
+		if got := sentBy(recorder)["Pod/"+p.Name]; !slices.Equal(got, want) {
+			t.Errorf("%s: sent to %v, want %v", name, got, want)
+		}
+	}
+}
+
+// What both could be done by is asked about once, of every kind, whichever of the two entries fails closed.
+func TestWhatCouldBeBothIsSentOnce(t *testing.T) {
+	at(t)
+	for prefix, value := range map[string]string{hooks.ProcessPrefix: "parameters.hostProcess=Deny", hooks.PathPrefix: "parameters.hostPaths=Deny"} {
+		t.Run(value, func(t *testing.T) {
+			recorder, space := recordedBy(t, rendered(t, value)), namespace(t, "both")
+			s := spec("", `C:\var\lib\kubelet`)
+			s.SecurityContext = &corev1.PodSecurityContext{WindowsOptions: &corev1.WindowsSecurityContextOptions{HostProcess: new(true)}}
+			s.HostNetwork = true
+			for _, o := range routes(space, s) {
+				if err := at(t).api.Client.Create(t.Context(), o, client.DryRunAll); err != nil {
+					t.Errorf("%T: %v", o, err)
+				}
+				if got := sentBy(recorder)[kindName(o)+"/"+o.GetName()]; len(got) != 1 || !strings.HasPrefix(got[0], prefix) {
+					t.Errorf("%T: sent to %v, want one that begins with %s", o, got, prefix)
+				}
+			}
+		})
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"github.com/pipeguard/pipeguard/internal/admission"
+	"github.com/pipeguard/pipeguard/internal/hooks"
 	"github.com/pipeguard/pipeguard/internal/policy"
 	"github.com/pipeguard/pipeguard/internal/policyset"
 	"github.com/pipeguard/pipeguard/policies"
@@ -42,7 +43,9 @@ func sent(r *cluster.Recorder) map[string]bool {
 }
 
 // isHostEntry says whether an entry of the webhook configuration is for objects that reach a node without a pipe.
-func isHostEntry(name string) bool { return strings.HasPrefix(name, "host-") }
+func isHostEntry(name string) bool {
+	return strings.HasPrefix(name, hooks.PathPrefix) || strings.HasPrefix(name, hooks.ProcessPrefix)
+}
 
 // reviewer judges in this process, with the built-in policy and its default parameters.
 func reviewer(t *testing.T) *admission.Reviewer {
@@ -183,7 +186,7 @@ func TestLargePodsStayBelowTheLimitsOfConditions(t *testing.T) {
 	last.Annotations = map[string]string{"microsoft.com/hostprocess-container": "true"}
 	created(t, last)
 	seen := sentBy(recorder)
-	for p, want := range map[*corev1.Pod][]string{plain: nil, guilty: {"pods.pipeguard.dev"}, last: {"host-pods.pipeguard.dev"}} {
+	for p, want := range map[*corev1.Pod][]string{plain: nil, guilty: {"pods.pipeguard.dev"}, last: {"hostprocess-pods.pipeguard.dev"}} {
 		if got := seen["Pod/"+p.Name]; !slices.Equal(got, want) {
 			t.Errorf("sent to %v, want %v", got, want)
 		}

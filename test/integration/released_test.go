@@ -100,6 +100,12 @@ func standalone(t *testing.T, parameters string) *cluster.Standalone {
 // recorded registers a webhook that only remembers, with the chart's matchConditions, in the place of the site's release.
 func recorded(t *testing.T) *cluster.Recorder {
 	t.Helper()
+	return recordedBy(t, shared.chart)
+}
+
+// recordedBy does so with a chart that was rendered with other values.
+func recordedBy(t *testing.T, chart cluster.Chart) *cluster.Recorder {
+	t.Helper()
 	s := at(t)
 	r, err := cluster.StartRecorder(t)
 	if err != nil {
@@ -111,7 +117,7 @@ func recorded(t *testing.T) *cluster.Recorder {
 		}
 	})
 	t.Cleanup(suspended(t))
-	c, err := shared.chart.Configuration(cluster.ObjectConfiguration, r.Port, r.CA)
+	c, err := chart.Configuration(cluster.ObjectConfiguration, r.Port, r.CA)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -36,7 +36,7 @@ func TestJudgedKindsAreServedNowhereElse(t *testing.T) {
 		}
 	}
 	slices.Sort(got)
-	got = slices.Compact(got) // of the two entries of each place
+	got = slices.Compact(got) // of the entries of each place
 	want := []string{
 		"apps/v1 daemonsets", "apps/v1 daemonsets/status",
 		"apps/v1 deployments", "apps/v1 deployments/status",
@@ -56,7 +56,7 @@ func TestJudgedKindsAreServedNowhereElse(t *testing.T) {
 
 // The configuration asks about what is in the list above, without the subresources that the next test shows to be harmless.
 func TestTheConfigurationNamesEveryJudgedKind(t *testing.T) {
-	configuration, err := shared.chart.Configuration(cluster.ObjectConfiguration, 1, nil)
+	configuration, err := shared.chart.Configuration(cluster.ObjectConfiguration, 1, []byte("with the rules"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +75,7 @@ func TestTheConfigurationNamesEveryJudgedKind(t *testing.T) {
 		}
 	}
 	slices.Sort(got)
-	got = slices.Compact(got) // of the two entries of each place
+	got = slices.Compact(got) // of the entries of each place
 	want := []string{
 		"apps/v1 daemonsets", "apps/v1 deployments", "apps/v1 replicasets", "apps/v1 statefulsets", "batch/v1 cronjobs", "batch/v1 jobs",
 		"v1 persistentvolumes", "v1 pods", "v1 pods/ephemeralcontainers", "v1 podtemplates", "v1 replicationcontrollers",

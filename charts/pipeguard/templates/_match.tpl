@@ -2,8 +2,10 @@
 What the API server asks the webhook about. Everything else never leaves the API server, so that pods of CNI, of
 kube-proxy and of the webhook itself do not depend on it.
 
-Each place in which objects keep a pod's specification has two entries. One is asked about what could reach a pipe, and
-refuses it while no replica answers; the other about what is done to a node without a pipe. No object is sent to both.
+Each place in which objects keep a pod's specification has three entries. One is asked about what could reach a pipe, and
+refuses it while no replica answers; the others about what is done to a node without a pipe, by a HostProcess container or
+by another host path. No object is sent to two of them: one that could do both goes to the entry that fails closed, if one
+of them does. A PersistentVolume has no containers, and so two entries.
 */}}
 
 {{/*
@@ -146,14 +148,19 @@ missing has nothing that could.
         has(mount.subPathExpr) && ({{ include "pipeguard.isOddSubPath" "mount.subPathExpr" }}))))))
 {{- end -}}
 
-{{/*
-CEL: a pod that could reach no pipe could reach its node otherwise. An annotation of microsoft.com can make a HostProcess container; a
-key has at most 317 characters, and where others than those of ASCII fold to these, other programs may read it so.
-*/}}
-{{- define "pipeguard.podCouldReachItsNode" -}}
-[{{ .spec }}].exists(spec, !{{ include "pipeguard.isTooLarge" . | indent 2 | trim }} && (
+{{/* CEL: a pod that could reach no pipe could reach another host path that matters. */}}
+{{- define "pipeguard.podCouldReachAHostPath" -}}
+[{{ .spec }}].exists(spec, !{{ include "pipeguard.isTooLarge" . | indent 2 | trim }} &&
   spec.?volumes.orValue([]).exists(volume, has(volume.hostPath) &&
-    [volume.hostPath.?path.orValue('')].exists(path, {{ include "pipeguard.isHostPath" .root }})) ||
+    [volume.hostPath.?path.orValue('')].exists(path, {{ include "pipeguard.isHostPath" .root }})))
+{{- end -}}
+
+{{/*
+CEL: a pod could be a HostProcess container. An annotation of microsoft.com can make one; a key has at most 317 characters, and
+where others than those of ASCII fold to these, other programs may read it so.
+*/}}
+{{- define "pipeguard.podCouldBeAHostProcess" -}}
+[{{ .spec }}].exists(spec, !{{ include "pipeguard.isTooLarge" . | indent 2 | trim }} && (
   spec.?securityContext.?windowsOptions.?hostProcess.orValue(false) ||
   [spec.?containers, spec.?initContainers, spec.?ephemeralContainers].exists(list,
     list.hasValue() && list.value() != null && list.value().exists(container,
@@ -167,17 +174,25 @@ key has at most 317 characters, and where others than those of ASCII fold to the
   [given.value()].exists(path, !({{ include "pipeguard.leadsToNoPipe" . | indent 2 | trim }})))
 {{- end -}}
 
-{{/* CEL: a PersistentVolume that could reach no pipe could reach its node otherwise. */}}
-{{- define "pipeguard.volumeCouldReachItsNode" -}}
+{{/* CEL: a PersistentVolume that could reach no pipe could reach another host path that matters. */}}
+{{- define "pipeguard.volumeCouldReachAHostPath" -}}
 [object.?spec.?hostPath.?path, object.?spec.?local.?path].exists(given, given.hasValue() &&
   [given.value()].exists(path, {{ include "pipeguard.isHostPath" . }}))
 {{- end -}}
 
 {{/*
-What the API server does with what could reach no pipe when no replica answers. It lets pass what would only be recorded or warned of.
+What the API server does with what could reach no pipe when no replica answers: by the parameters that can refuse it, which
+are the second argument. It lets pass what would only be recorded or warned of.
 */}}
-{{- define "pipeguard.hostFailurePolicy" -}}
-{{- $p := .Values.parameters -}}
-{{- $refuses := has "Deny" (list $p.hostProcess $p.equalPower $p.hostPaths) -}}
-{{- .Values.webhook.hostFailurePolicy | default ($refuses | ternary .Values.webhook.failurePolicy "Ignore") -}}
+{{- define "pipeguard.failurePolicyOf" -}}
+{{- $root := index . 0 -}}
+{{- $root.Values.webhook.hostFailurePolicy | default (has "Deny" (index . 1) | ternary $root.Values.webhook.failurePolicy "Ignore") -}}
+{{- end -}}
+
+{{- define "pipeguard.pathFailurePolicy" -}}
+{{- include "pipeguard.failurePolicyOf" (list . (list .Values.parameters.equalPower .Values.parameters.hostPaths)) -}}
+{{- end -}}
+
+{{- define "pipeguard.processFailurePolicy" -}}
+{{- include "pipeguard.failurePolicyOf" (list . (list .Values.parameters.hostProcess)) -}}
 {{- end -}}

@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	yamlutil "k8s.io/apimachinery/pkg/util/yaml"
 
+	"github.com/pipeguard/pipeguard/internal/hooks"
 	"github.com/pipeguard/pipeguard/test/harness"
 )
 
@@ -95,7 +96,7 @@ func (c Chart) Parameters() (string, error) {
 }
 
 // Configuration returns a webhook configuration as the chart has it, but for the port: the Service that EnsureService
-// makes leads to this machine. ca may be empty: then somebody else fills it in.
+// makes leads to this machine. ca may be empty: then somebody else fills it in, and the rules.
 func (c Chart) Configuration(name string, port int32, ca []byte) (*admissionregistrationv1.ValidatingWebhookConfiguration, error) {
 	for _, o := range c.Kinds(configurationKind) {
 		if o.GetName() != name {
@@ -105,12 +106,19 @@ func (c Chart) Configuration(name string, port int32, ca []byte) (*admissionregi
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, &out); err != nil {
 			return nil, fmt.Errorf("read %s %s: %w", configurationKind, name, err)
 		}
+		var ok bool
 		for i := range out.Webhooks {
 			at := &out.Webhooks[i].ClientConfig
 			if at.Service == nil || at.Service.Name != Service || at.Service.Namespace != Namespace {
 				return nil, fmt.Errorf("%s %s: webhook %s is not at the service %s", configurationKind, name, out.Webhooks[i].Name, Service)
 			}
 			at.Service.Port, at.CABundle = &port, ca
+			if ca == nil {
+				continue
+			}
+			if out.Webhooks[i].Rules, ok = hooks.RulesOf(out.Webhooks[i].Name); !ok {
+				return nil, fmt.Errorf("%s %s: nobody knows the rules of webhook %s", configurationKind, name, out.Webhooks[i].Name)
+			}
 		}
 		return &out, nil
 	}

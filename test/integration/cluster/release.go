@@ -36,6 +36,7 @@ type Release struct {
 	api     *APIServer
 	options ReleaseOptions
 	started int // replicas, so that each has a name of its own
+	isCut   bool
 }
 
 // Replica is one of the webhook's processes.
@@ -89,14 +90,8 @@ func (r *Release) install(ctx context.Context) error {
 			return fmt.Errorf("apply %s %s: %w", o.GetKind(), o.GetName(), err)
 		}
 	}
-	for _, name := range []string{ObjectConfiguration, PolicyConfiguration} {
-		c, err := r.options.Chart.Configuration(name, r.Balancer.Port(), nil)
-		if err != nil {
-			return err
-		}
-		if err := r.api.Client.Create(ctx, c); err != nil {
-			return fmt.Errorf("create %s: %w", name, err)
-		}
+	if err := r.Announce(ctx); err != nil {
+		return err
 	}
 	if err := r.authenticate(ctx); err != nil {
 		return err
@@ -112,6 +107,27 @@ func (r *Release) install(ctx context.Context) error {
 		}
 	}
 	return r.AwaitAsked(ctx)
+}
+
+// Announce creates the webhook configurations as helm does: nothing is asked by them before a replica has filled them in.
+func (r *Release) Announce(ctx context.Context) error {
+	for _, name := range []string{ObjectConfiguration, PolicyConfiguration} {
+		c, err := r.options.Chart.Configuration(name, r.Balancer.Port(), nil)
+		if err != nil {
+			return err
+		}
+		if err := r.api.Client.Create(ctx, c); err != nil {
+			return fmt.Errorf("create %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// Cut has the API server reach no replica, or reach them again.
+func (r *Release) Cut(isCut bool) {
+	r.isCut = isCut
+	r.balance()
+	r.Balancer.HangUp()
 }
 
 // AwaitAsked returns when every replica is ready and the API server asks them.
@@ -207,7 +223,9 @@ func (r *Release) StopReplica(ctx context.Context, replica *Replica) error {
 func (r *Release) balance() {
 	var backends []string
 	for _, replica := range r.Replicas {
-		backends = append(backends, replica.Address)
+		if !r.isCut {
+			backends = append(backends, replica.Address)
+		}
 	}
 	r.Balancer.SetBackends(backends...)
 }
