@@ -142,6 +142,7 @@ func (m *cluster) finish(s *server) error {
 	}
 	m.leads.Add(scanner)
 	floor.add(m.leads, parts)
+	m.beforeInForce = floor.tried
 	if err := m.keepHooks(s); err != nil {
 		return err
 	}

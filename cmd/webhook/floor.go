@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/api/validation"
@@ -82,12 +83,15 @@ func (f *keptFloor) report() func() controller.Floor {
 	}
 }
 
-// settled waits until the floor is as it is to be, so that what relies on it may come into force.
-func (f *keptFloor) settled(ctx context.Context) bool {
+var errNoFloor = errors.New("the floor has yet to be written")
+
+// tried returns an error until the floor was written, so that it stands before an outage of the webhook can matter. A floor that cannot be written keeps nothing
+// else from coming into force.
+func (f *keptFloor) tried(context.Context) error {
 	select {
-	case <-ctx.Done():
-		return false
-	case <-f.keeper.Settled():
-		return true
+	case <-f.keeper.Attempted():
+		return nil
+	default:
+		return errNoFloor
 	}
 }

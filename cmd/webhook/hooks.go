@@ -1,6 +1,9 @@
 package main
 
-import "github.com/pipeguard/pipeguard/internal/hooks"
+import (
+	"github.com/pipeguard/pipeguard/internal/controller/keepfloor"
+	"github.com/pipeguard/pipeguard/internal/hooks"
+)
 
 // noCanary, in place of a namespace, sends none.
 const noCanary = "-"
@@ -11,9 +14,13 @@ func (m *cluster) keepHooks(s *server) error {
 	if canary == noCanary {
 		canary = ""
 	}
+	objects := m.options.Cluster.WebhookConfig
+	if m.options.Floor.Mode == keepfloor.Only {
+		objects = ""
+	}
 	keeper, err := hooks.NewKeeper(hooks.Options{
 		Cluster:         hooks.NewCluster(m.manager.GetAPIReader(), m.manager.GetClient()),
-		Objects:         m.options.Cluster.WebhookConfig,
+		Objects:         objects,
 		Policies:        m.options.Cluster.PolicyWebhookConfig,
 		Service:         hooks.Service{Namespace: m.options.podNamespace, Name: m.options.Cluster.ServiceName},
 		CanaryNamespace: canary,

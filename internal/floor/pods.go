@@ -158,12 +158,15 @@ func (o *objects) isWithin() string {
 	return "s.within != '' && h.path.matches(" + pattern(certainPath) + ") && " + normal("h.path") + ".matches(s.within)"
 }
 
+// RefusalBegins is how every refusal of a floor begins.
+const RefusalBegins = "Pipeguard's floor refuses it. "
+
 func (o *objects) message(text string) string {
 	revision := o.revision
 	if len(revision) > shownRevision {
 		revision = revision[:shownRevision]
 	}
-	return strings.TrimSuffix("Pipeguard's floor refuses it. "+text+". Policy "+revision+".", " Policy .")
+	return strings.TrimSuffix(RefusalBegins+text+". Policy "+revision+".", " Policy .")
 }
 
 // shownRevision is how many characters of a revision refusals show, as those of the webhook do.

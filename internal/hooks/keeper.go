@@ -86,9 +86,12 @@ func (k *Keeper) look(ctx context.Context) time.Duration {
 }
 
 func (k *Keeper) keep(ctx context.Context) (time.Duration, error) {
-	objects, err := k.read(ctx, k.options.Objects)
-	if err != nil {
-		return 0, err
+	var objects *admissionregistrationv1.ValidatingWebhookConfiguration
+	if k.options.Objects != "" {
+		var err error
+		if objects, err = k.read(ctx, k.options.Objects); err != nil {
+			return 0, err
+		}
 	}
 	policies, err := k.read(ctx, k.options.Policies)
 	if err != nil {
@@ -231,17 +234,17 @@ func (k *Keeper) watch(ctx context.Context, objects *admissionregistrationv1.Val
 	edition := fmt.Sprintf("%s/%d", objects.UID, objects.Generation)
 	since, was := k.options.Now().Sub(k.asked), k.last
 	isNew := edition != k.edition
-	if !isNew && !k.again && was == answerRefused && since < period {
+	if !isNew && !k.again && was.enforces() && since < period {
 		return period - since
 	}
 	k.edition, k.again = edition, isNew
-	if err := k.ask(ctx); k.last != was && k.last != answerRefused {
+	if err := k.ask(ctx); k.last != was && !k.last.enforces() {
 		k.options.Log.Error("the canary was not refused by the webhook", zap.String(logkeys.Reason, string(k.last)), zap.Error(err))
 		k.event(objects, corev1.EventTypeWarning, reasonCanary, "the canary in "+k.options.CanaryNamespace+": "+string(k.last))
 	} else if k.last != was {
-		k.options.Log.Info("the canary is refused by the webhook", zap.String(logkeys.Namespace, k.options.CanaryNamespace))
+		k.options.Log.Info("the canary is refused", zap.String(logkeys.Reason, string(k.last)), zap.String(logkeys.Namespace, k.options.CanaryNamespace))
 	}
-	if k.again || k.last != answerRefused {
+	if k.again || !k.last.enforces() {
 		return retry
 	}
 	return period

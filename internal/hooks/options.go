@@ -14,7 +14,7 @@ import (
 // Options say what a Keeper keeps.
 type Options struct {
 	Cluster Cluster
-	// Objects and Policies are the names of the configurations for objects and for policy objects.
+	// Objects and Policies are the names of the configurations for objects, empty if there is none, and for policy objects.
 	Objects, Policies string
 	// Service is the one that their entries name.
 	Service Service
@@ -49,7 +49,6 @@ func (o *Options) complete() error {
 		}
 	}
 	need(o.Cluster != nil, "Cluster")
-	need(o.Objects != "", "Objects")
 	need(o.Policies != "", "Policies")
 	need(o.Service != Service{}, "Service")
 	need(o.Serves != nil, "Serves")

@@ -93,7 +93,7 @@ type Keeper struct {
 	result  atomic.Pointer[Result]
 
 	once  sync.Once
-	first chan struct{} // closed when there is a floor, or is to be none
+	first chan struct{} // closed after the first attempt
 
 	written string // the attempt that this term has written; of Start's goroutine
 }
@@ -126,8 +126,8 @@ func (k *Keeper) Result() (Result, bool) {
 	return Result{}, false
 }
 
-// Settled is closed once the floor was seen as it is to be for the first time: what relies on it may come into force.
-func (k *Keeper) Settled() <-chan struct{} { return k.first }
+// Attempted is closed once this process has tried, whether or not it could, to have the floor as it is to be.
+func (k *Keeper) Attempted() <-chan struct{} { return k.first }
 
 // Start keeps the floor until ctx is done. It can be called again after that.
 func (k *Keeper) Start(ctx context.Context) error {
@@ -168,11 +168,10 @@ func (k *Keeper) keep(ctx context.Context) {
 	if ctx.Err() != nil {
 		return // what was cut off did not fail
 	}
-	stands := err == nil || errors.Is(err, floor.ErrTooLarge)
-	k.o.Metrics.seen(k.o.Mode.IsKept() && stands, err)
-	if stands {
-		k.once.Do(func() { close(k.first) })
+	if k.o.Mode.IsKept() {
+		k.o.Metrics.seen(err == nil || errors.Is(err, floor.ErrTooLarge), err)
 	}
+	k.once.Do(func() { close(k.first) })
 	before, next := k.result.Load(), &Result{Attempt: content.Attempt, Err: err}
 	if before != nil && before.Attempt == next.Attempt && text(before.Err) == text(next.Err) {
 		return

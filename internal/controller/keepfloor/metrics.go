@@ -13,7 +13,7 @@ type Metrics struct {
 func NewMetrics(reg prometheus.Registerer) *Metrics {
 	m := &Metrics{
 		inForce: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "pipeguard_floor_in_force", Help: "1 if the leader found the floor as the policies say at its last look, 0 if not, or if there is to be none.",
+			Name: "pipeguard_floor_in_force", Help: "1 if the leader found the floor as the policies say at its last look, 0 if not. There is none where no floor is kept.",
 		}, nil),
 		errors: prometheus.NewCounter(prometheus.CounterOpts{Name: "pipeguard_floor_errors_total", Help: "Looks at the floor that ended in an error."}),
 		repairs: prometheus.NewCounterVec(prometheus.CounterOpts{
