@@ -18,12 +18,17 @@ import (
 	"github.com/pipeguard/pipeguard/internal/atmost"
 )
 
-// Bounds of answers. One object has at most 1.5 MiB where etcd has its defaults, and a page a few of them.
-const (
-	maxAnswer      = 64 << 20 // bytes of one answer
-	maxItems       = 100_000  // objects of one list
-	requestTimeout = 30 * time.Second
-)
+// requestTimeout bounds one request with its answer.
+const requestTimeout = 30 * time.Second
+
+// bounds are those of answers.
+type bounds struct {
+	bytes int64 // of one answer
+	items int   // objects of one list
+}
+
+// usual are the bounds of a command. One object has at most 1.5 MiB where etcd has its defaults, and a page a few of them.
+var usual = bounds{bytes: 64 << 20, items: 100_000}
 
 // What an answer should hold.
 const (
@@ -34,32 +39,36 @@ const (
 // api reads objects of a cluster.
 type api struct {
 	client    rest.Interface
+	bounds    bounds
 	server    string
 	namespace string // of the command line or the context; "default" if neither names one
 }
 
-// boundedTransport ends each answer that is longer than maxAnswer with an error: client-go reads answers that are errors as a whole.
-type boundedTransport struct{ next http.RoundTripper }
+// boundedTransport ends each answer of more than most bytes with an error: client-go reads answers that are errors as a whole.
+type boundedTransport struct {
+	next http.RoundTripper
+	most int64
+}
 
 // RoundTrip implements http.RoundTripper.
 func (t boundedTransport) RoundTrip(request *http.Request) (*http.Response, error) {
 	response, err := t.next.RoundTrip(request)
 	if err == nil {
-		response.Body = &boundedBody{ReadCloser: response.Body, left: maxAnswer}
+		response.Body = &boundedBody{ReadCloser: response.Body, most: t.most, left: t.most}
 	}
 	return response, err
 }
 
 type boundedBody struct {
 	io.ReadCloser
-	left int64
+	most, left int64
 }
 
 // Read returns an *atmost.SizeError once more than the bound was read.
 func (b *boundedBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if b.left -= int64(n); b.left < 0 {
-		return 0, &atmost.SizeError{Most: maxAnswer}
+		return 0, &atmost.SizeError{Most: b.most}
 	}
 	return n, err
 }
@@ -113,9 +122,6 @@ type listing struct {
 	page     int // objects
 }
 
-// errTooMany means that a list is longer than what is read.
-var errTooMany = fmt.Errorf("more than %d objects", maxItems)
-
 // list gives each object to each, in pages.
 func (a *api) list(ctx context.Context, l listing, each func(raw []byte) error) error {
 	total := 0
@@ -135,8 +141,8 @@ func (a *api) list(ctx context.Context, l listing, each func(raw []byte) error) 
 		if err == nil {
 			err = json.Unmarshal(raw, &page)
 		}
-		if total += len(page.Items); err == nil && (total > maxItems || pages*l.page > maxItems) {
-			err = errTooMany
+		if total += len(page.Items); err == nil && (total > a.bounds.items || pages*l.page > a.bounds.items) {
+			err = fmt.Errorf("more than %d objects", a.bounds.items)
 		}
 		for i := 0; err == nil && i < len(page.Items); i++ {
 			err = each(page.Items[i])

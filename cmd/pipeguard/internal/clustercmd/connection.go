@@ -73,7 +73,7 @@ func (c *connection) open(namespace string) (*api, error) {
 	if err != nil {
 		return nil, fmt.Errorf("kubeconfig: %w", err)
 	}
-	a, err := newAPI(config)
+	a, err := newAPI(config, usual)
 	if err != nil {
 		return nil, err
 	}
@@ -82,7 +82,7 @@ func (c *connection) open(namespace string) (*api, error) {
 }
 
 // newAPI returns a client of a cluster that speaks JSON to any path.
-func newAPI(config *rest.Config) (*api, error) {
+func newAPI(config *rest.Config, b bounds) (*api, error) {
 	scheme := runtime.NewScheme()
 	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"}) // Status, in which errors are told
 	c := rest.CopyConfig(config)
@@ -92,10 +92,10 @@ func newAPI(config *rest.Config) (*api, error) {
 	c.QPS, c.Burst, c.RateLimiter = requestsPerSecond, requestsAtOnce, nil
 	c.Timeout = 0 // each request has its own
 	c.WarningHandler, c.WarningHandlerWithContext = rest.NoWarnings{}, nil
-	c.Wrap(func(next http.RoundTripper) http.RoundTripper { return boundedTransport{next} })
+	c.Wrap(func(next http.RoundTripper) http.RoundTripper { return boundedTransport{next, b.bytes} })
 	client, err := rest.UnversionedRESTClientFor(c)
 	if err != nil {
 		return nil, fmt.Errorf("kubeconfig: %w", err)
 	}
-	return &api{client: client, server: config.Host, namespace: metav1.NamespaceDefault}, nil
+	return &api{client: client, bounds: b, server: config.Host, namespace: metav1.NamespaceDefault}, nil
 }

@@ -3,6 +3,7 @@ package clustercmd
 import (
 	"errors"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 
 	"github.com/pipeguard/pipeguard/api/v1alpha1"
 	"github.com/pipeguard/pipeguard/cmd/pipeguard/internal/cli"
@@ -396,24 +398,29 @@ func TestNothingThatIsReadActsOnATerminal(t *testing.T) {
 }
 
 func TestAnswersAreBounded(t *testing.T) {
-	endless := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		_, _ = w.Write([]byte(`{"items":["`))
-		for chunk := []byte(strings.Repeat("x", 1<<20)); ; {
-			if _, err := w.Write(chunk); err != nil {
-				return
-			}
+	answers := func(text string, status int) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(status)
+			_, _ = w.Write([]byte(text))
 		}
-	})
-	if got := runOn(t, endless, "status"); got.code != cli.ExitBadInput || !strings.Contains(got.errOut, "more than 67108864 bytes") {
-		t.Errorf("exit code %d, %s%s", got.code, got.out, got.errOut)
 	}
-	again := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		_, _ = w.Write([]byte(`{"metadata":{"continue":"again"},"items":[` + strings.Repeat("{},", 9999) + `{}]}`))
-	})
-	if got := runOn(t, again, "status"); got.code != cli.ExitBadInput || !strings.Contains(got.errOut, "more than 100000 objects") {
-		t.Errorf("exit code %d, %s%s", got.code, got.out, got.errOut)
+	long := strings.Repeat("x", 2000)
+	for want, handler := range map[string]http.HandlerFunc{
+		"more than 1000 bytes": answers(`{"items":["`+long+`"]}`, http.StatusOK),
+		"than 1000 bytes":      answers(`{"kind":"Status","apiVersion":"v1","message":"`+long+`"}`, http.StatusForbidden),
+		"more than 100 object": answers(`{"metadata":{"continue":"again"},"items":[`+strings.Repeat("{},", 59)+`{}]}`, http.StatusOK),
+		"more than 100 objec":  answers(`{"metadata":{"continue":"again"},"items":[]}`, http.StatusOK),
+	} {
+		server := httptest.NewServer(handler)
+		a, err := newAPI(&rest.Config{Host: server.URL}, bounds{bytes: 1000, items: 100})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r, err := a.findRelease(t.Context(), ""); err != nil || r.unread == nil || !strings.Contains(r.unread.Error(), want) {
+			t.Errorf("want %q, got %v, %v", want, r.unread, err)
+		}
+		server.Close()
 	}
 	broken := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>")) })
 	if got := runOn(t, broken, "status"); got.code != cli.ExitBadInput || got.errOut == "" {
