@@ -34,11 +34,18 @@ const (
 	Paused          State = "PAUSED"
 )
 
+// Start types of services, as Status has them.
+const (
+	Automatic = "automatic"
+	Manual    = "manual"
+	Disabled  = "disabled"
+)
+
 // Status is a service as it is. The zero value is a service that does not exist.
 type Status struct {
 	Installed bool
 	State     State
-	StartType string // automatic, manual or disabled
+	StartType string // Automatic, Manual or Disabled
 	Account   string
 	Command   string
 	PID       uint32 // 0 if no process runs
@@ -60,6 +67,8 @@ type Manager interface {
 	Status(name string) (Status, error)
 	// Put creates a service or makes it what Spec says.
 	Put(Spec) (Change, error)
+	// SetStart changes the start type of a service, and nothing else of it.
+	SetStart(name, startType string) error
 	// Start returns when the service runs, and fails if it stops or does not run before ctx is done.
 	Start(ctx context.Context, name string) error
 	// Stop returns when the service has stopped and its process is gone.
