@@ -62,9 +62,11 @@ type Change struct {
 	Notes   []string // what could not be set although the service works without it
 }
 
-// Manager is a service manager. A service that does not exist is no error for Status, Stop and Delete.
+// Manager is a service manager. A service that does not exist is no error for Status, Dependents, Stop and Delete.
 type Manager interface {
 	Status(name string) (Status, error)
+	// Dependents names the services that do not start without this one, whether or not they run.
+	Dependents(name string) ([]string, error)
 	// Put creates a service or makes it what Spec says.
 	Put(Spec) (Change, error)
 	// SetStart changes the start type of a service, and nothing else of it.

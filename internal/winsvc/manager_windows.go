@@ -114,6 +114,21 @@ func (m manager) setStart(name string, value uint32) error {
 	return nil
 }
 
+// Dependents implements Manager.
+// https://learn.microsoft.com/windows/win32/api/winsvc/nf-winsvc-enumdependentservicesw
+func (m manager) Dependents(name string) ([]string, error) {
+	s, err := m.open(name)
+	if s == nil || err != nil {
+		return nil, err
+	}
+	defer s.Close() //nolint:errcheck // a handle that was only read through
+	names, err := s.ListDependentServices(svc.AnyActivity)
+	if err != nil {
+		return nil, fmt.Errorf("services that depend on service %s: %w", name, err)
+	}
+	return names, nil
+}
+
 // Start implements Manager.
 func (m manager) Start(ctx context.Context, name string) error {
 	s, err := m.open(name)

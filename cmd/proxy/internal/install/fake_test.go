@@ -22,8 +22,9 @@ type services struct {
 	stopErr  error
 	putErr   error
 	restarts int
-	noLimits bool // it knows of none, as Wine's
-	keeps    bool // it takes no list of privileges away again
+	depend   map[string][]string // by the service that they depend on
+	noLimits bool                // it knows of none, as Wine's
+	keeps    bool                // it takes no list of privileges away again
 }
 
 func (s *services) Status(name string) (winsvc.Status, error) {
@@ -58,6 +59,12 @@ func (s *services) Put(spec winsvc.Spec) (winsvc.Change, error) {
 		return winsvc.Change{}, err
 	}
 	return winsvc.Change{Changed: now.Command != was.Command}, nil
+}
+
+func (s *services) Dependents(name string) ([]string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.depend[name], nil
 }
 
 func (s *services) SetStart(name, startType string) error {

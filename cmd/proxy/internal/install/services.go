@@ -60,10 +60,25 @@ func (i *Installer) toReplace() ([]replaced, error) {
 		if err := refuseSystem(name, programOf(now.Command)); err != nil {
 			return nil, err
 		}
+		if err := i.refuseNeeded(name); err != nil {
+			return nil, err
+		}
 		// A disabled one that still runs could not be started again.
 		found = append(found, replaced{name, now.StartType, now.State != winsvc.Stopped && now.StartType != winsvc.Disabled})
 	}
 	return found, nil
+}
+
+// refuseNeeded refuses a service without which others do not start: the node might not come back after a restart.
+func (i *Installer) refuseNeeded(name string) error {
+	dependents, err := i.parts.Manager.Dependents(name)
+	if err != nil {
+		return err
+	}
+	if len(dependents) > 0 {
+		return fmt.Errorf("services depend on service %s and would not start without it: %s; nothing was changed: have the platform not install it, or take it from their dependencies", name, strings.Join(dependents, ", "))
+	}
+	return nil
 }
 
 // displace stops services and keeps them from starting again. How they were is written down first.

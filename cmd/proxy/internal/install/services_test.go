@@ -205,6 +205,20 @@ func TestServicesOfTheSystemAreNeverReplaced(t *testing.T) {
 	}
 }
 
+// The kubelet's service of some platforms depends on that of csi-proxy.exe.
+func TestAServiceThatOthersDependOnIsNotDisabled(t *testing.T) {
+	s := newSite(t)
+	before := s.beside("csi-proxy", "csi-proxy.exe")
+	s.services.depend = map[string][]string{"csi-proxy": {"Kubelet", "Kubeproxy"}}
+	s.want.Replace = []string{"csi-proxy"}
+	if _, err := s.apply(); err == nil || !strings.Contains(err.Error(), "Kubelet, Kubeproxy; nothing was changed") {
+		t.Errorf("got %v", err)
+	}
+	if diff := cmp.Diff(map[string]winsvc.Status{"csi-proxy": before}, s.services.is); diff != "" || len(s.services.log) > 0 {
+		t.Errorf("%q, %s", s.services.log, diff)
+	}
+}
+
 func TestTheProgramOfACommand(t *testing.T) {
 	for command, want := range map[string]string{
 		`"C:\Program Files\csi-proxy\csi-proxy.exe" -v=1`: `C:\Program Files\csi-proxy\csi-proxy.exe`,
