@@ -32,8 +32,11 @@ func (i *Installer) mayTakeOver(before winsvc.Status) error {
 		return err
 	}
 	_, base := splitExe(program)
-	if strings.EqualFold(base, exeName) || strings.EqualFold(base, theirExeName) || i.isNamed(i.want.Name) {
+	if strings.EqualFold(base, exeName) {
 		return nil
+	}
+	if strings.EqualFold(base, theirExeName) || i.isNamed(i.want.Name) {
+		return i.refuseNeeded(i.want.Name)
 	}
 	return fmt.Errorf("service %s runs %s, which is neither CSI Proxy nor this program; nothing was changed: if it is to be replaced, say --replace %s", i.want.Name, program, i.want.Name)
 }
@@ -69,14 +72,15 @@ func (i *Installer) toReplace() ([]replaced, error) {
 	return found, nil
 }
 
-// refuseNeeded refuses a service without which others do not start: the node might not come back after a restart.
+// refuseNeeded refuses a service on which others depend: while they run it cannot be stopped, and once it is disabled they do not start,
+// so that the node might not come back.
 func (i *Installer) refuseNeeded(name string) error {
 	dependents, err := i.parts.Manager.Dependents(name)
 	if err != nil {
 		return err
 	}
 	if len(dependents) > 0 {
-		return fmt.Errorf("services depend on service %s and would not start without it: %s; nothing was changed: have the platform not install it, or take it from their dependencies", name, strings.Join(dependents, ", "))
+		return fmt.Errorf("services depend on service %s, which can neither be stopped while they run nor disabled: %s; nothing was changed: have the platform not install it, or take it from their dependencies", name, strings.Join(dependents, ", "))
 	}
 	return nil
 }
