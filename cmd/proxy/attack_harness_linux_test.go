@@ -22,6 +22,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1"
+	volumeapi "github.com/kubernetes-csi/csi-proxy/client/api/volume/v1"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
 	"github.com/pipeguard/pipeguard/test/audit/recorded"
@@ -71,6 +72,8 @@ func (a *actor) do(verb, rest string) (string, error) {
 		return "done", nil
 	case "call": // on whatever connection it has
 		return a.call(rest)
+	case "format": // a volume
+		return a.format(rest)
 	case "token": // none, or several with tabs between them
 		a.tokens = strings.FieldsFunc(rest, func(r rune) bool { return r == '\t' })
 		return "done", nil
@@ -95,6 +98,22 @@ func (a *actor) do(verb, rest string) (string, error) {
 
 // call asks whether a path exists and returns the code of the answer and its text.
 func (a *actor) call(path string) (string, error) {
+	return a.ask(func(ctx context.Context, conn *grpc.ClientConn) error {
+		_, err := v1.NewFilesystemClient(conn).PathExists(ctx, &v1.PathExistsRequest{Path: path})
+		return err
+	})
+}
+
+// format formats a volume and returns the code of the answer and its text.
+func (a *actor) format(volume string) (string, error) {
+	return a.ask(func(ctx context.Context, conn *grpc.ClientConn) error {
+		_, err := volumeapi.NewVolumeClient(conn).FormatVolume(ctx, &volumeapi.FormatVolumeRequest{VolumeId: volume})
+		return err
+	})
+}
+
+// ask makes one call on whatever connection it has.
+func (a *actor) ask(how func(context.Context, *grpc.ClientConn) error) (string, error) {
 	if a.client == nil {
 		conn, err := grpc.NewClient("passthrough:///pipe", grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithContextDialer(func(context.Context, string) (net.Conn, error) {
 			conn := a.conn
@@ -113,7 +132,7 @@ func (a *actor) call(path string) (string, error) {
 	for _, token := range a.tokens {
 		ctx = metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer "+token)
 	}
-	_, err := v1.NewFilesystemClient(a.client).PathExists(ctx, &v1.PathExistsRequest{Path: path})
+	err := how(ctx, a.client)
 	return status.Code(err).String() + " " + status.Convert(err).Message(), nil
 }
 

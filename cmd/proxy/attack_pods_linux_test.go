@@ -40,6 +40,7 @@ type machine struct {
 	sandboxes  []*runtimeapi.PodSandbox
 	accounts   []string // items of the kubelet's list
 	silent     bool     // the runtime answers with an error
+	token      string   // that the kubelet takes
 }
 
 // place is a container of a pod.
@@ -70,7 +71,7 @@ const attackRules = `acl:
 // nothing to test.
 func newMachine(t *testing.T, more string) *machine {
 	t.Helper()
-	n := &machine{t: t, groups: controlGroups(t)}
+	n := &machine{t: t, groups: controlGroups(t), token: "secret"}
 	for i, p := range []place{driverPlace, sidecarPlace, neighbour} {
 		n.add(p, i)
 	}
@@ -129,12 +130,12 @@ func (n *machine) change(how func()) {
 }
 
 func (n *machine) pods(w http.ResponseWriter, r *http.Request) {
-	if r.URL.Path != "/pods" || r.Header.Get("Authorization") != "Bearer secret" {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if r.URL.Path != "/pods" || r.Header.Get("Authorization") != "Bearer "+n.token {
 		http.Error(w, "no", http.StatusUnauthorized)
 		return
 	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
 	_, _ = fmt.Fprintf(w, `{"kind":"PodList","apiVersion":"v1","items":[%s]}`, strings.Join(n.accounts, ","))
 }
 

@@ -20,8 +20,9 @@ type naming struct {
 	close func() error
 }
 
-// newNaming identifies callers by their pods if the configuration has a container runtime, and else by their processes alone.
-func newNaming(c config.Containers, registry prometheus.Registerer, log *zap.Logger) (*naming, error) {
+// newNaming identifies callers by their pods if the configuration has a container runtime, and else by their processes alone. node is
+// this node's name in the cluster.
+func newNaming(c config.Containers, node string, registry prometheus.Registerer, log *zap.Logger) (*naming, error) {
 	if c.Endpoint == "" {
 		return &naming{peers: peer.NewResolver(), run: func(ctx context.Context) { <-ctx.Done() }, close: func() error { return nil }}, nil
 	}
@@ -37,7 +38,7 @@ func newNaming(c config.Containers, registry prometheus.Registerer, log *zap.Log
 		return nil, errors.Join(err, runtime.Close())
 	}
 	o := peer.Options{Containers: runtime, Timeout: c.NameTimeout}
-	if o.Accounts, err = accounts(c, registry); err != nil {
+	if o.Accounts, err = accounts(c, node, registry); err != nil {
 		return nil, errors.Join(err, runtime.Close())
 	}
 	return &naming{peers: peer.New(o), close: runtime.Close, run: func(ctx context.Context) {
@@ -48,10 +49,10 @@ func newNaming(c config.Containers, registry prometheus.Registerer, log *zap.Log
 }
 
 // accounts are the sources of service accounts, in the order in which they are asked.
-func accounts(c config.Containers, registry prometheus.Registerer) (peer.Accounts, error) {
+func accounts(c config.Containers, node string, registry prometheus.Registerer) (peer.Accounts, error) {
 	var sources []peer.Accounts
 	if k := c.Kubelet; k.URL != "" {
-		client, err := kubelet.New(kubeletOptions(k))
+		client, err := kubelet.New(kubeletOptions(k, node))
 		if err != nil {
 			return nil, err
 		}
@@ -69,8 +70,8 @@ func accounts(c config.Containers, registry prometheus.Registerer) (peer.Account
 	return kubelet.First(sources...), nil
 }
 
-func kubeletOptions(k config.Kubelet) kubelet.Options {
+func kubeletOptions(k config.Kubelet, node string) kubelet.Options {
 	return kubelet.Options{
-		URL: k.URL, CAFile: k.CAFile, ServerName: k.ServerName, TokenFile: k.TokenFile, CertFile: k.CertFile, KeyFile: k.KeyFile, Timeout: k.Timeout,
+		Node: node, URL: k.URL, CAFile: k.CAFile, ServerName: k.ServerName, TokenFile: k.TokenFile, CertFile: k.CertFile, KeyFile: k.KeyFile, Timeout: k.Timeout,
 	}
 }

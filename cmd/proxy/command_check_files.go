@@ -34,7 +34,7 @@ func unusable(settings config.Proxy) (errs []error, note string) {
 		{"bundle.keys", bundle.Keys, func() error { _, _, err := bundleKeys(bundle); return err }},
 		{"bundle.caFile", bundle.CAFile, func() error { _, err := httpsclient.New(httpsclient.Options{CAFile: bundle.CAFile}); return err }},
 		{"tokens.verify", verifies, func() error { _, err := token.New(tokens.Verify, token.Metrics{}); return err }},
-		{"containers.kubelet.caFile", k.CAFile, func() error { _, err := kubelet.New(kubeletOptions(k)); return err }},
+		{"containers.kubelet.caFile", k.CAFile, func() error { _, err := kubelet.New(kubeletOptions(k, "node")); return err }},
 		{"audit.signing.key", audit.Signing.Key, func() error { _, err := evidence.ReadKey(audit.Signing.Key); return err }},
 		{"audit.signing.old", audit.Signing.Old, func() error { _, err := evidence.ReadKey(audit.Signing.Old); return err }},
 		{"audit.witness.caFile", audit.Witness.CAFile, func() error { _, err := httpsclient.New(httpsclient.Options{CAFile: audit.Witness.CAFile}); return err }},

@@ -39,6 +39,9 @@ func namedCallers(policy *acl.Policy, c config.Containers) (lines, notes []strin
 
 // notesOf are what a reader of the rules might not expect of pipes and callers.
 func notesOf(settings config.Proxy, spec acl.Spec) (notes []string) {
+	if len(spec.Rules) == 0 {
+		notes = append(notes, "there is no rule and no profile, so the access list denies every call")
+	}
 	var ofPods []string
 	for _, r := range spec.Rules {
 		if slices.ContainsFunc(r.Callers, needsPod) {

@@ -20,13 +20,16 @@ func (f *installFlags) keep(ctx context.Context, installer *install.Installer, m
 	if err != nil {
 		return err
 	}
+	var contested atomic.Pointer[error]
+	contested.Store(new(error))
 	var reports reports
-	if err := reports.prepare(f.report, metricsAddress, last.Load, say); err != nil {
+	if err := reports.prepare(f.report, metricsAddress, func() error { return errors.Join(*last.Load(), *contested.Load()) }, say); err != nil {
 		return errors.Join(err, stop())
 	}
 	said := ""
 	installer.Follow(ctx, func(changed bool, err error) {
 		last.Store(&err)
+		contested.Store(new(installer.Contested()))
 		reports.begin(ctx) // not before there is something to report
 		text := ""
 		if err != nil {

@@ -42,7 +42,8 @@ Examples:
   proxy.exe install --follow --config-from C:\hpc\config\proxy.yaml     in a container: keeps it so until it is asked to stop
 
 With --bundle-from and --bundle-keys-from it also keeps C:\ProgramData\Pipeguard\bundle.tar.gz and bundle.key.pub as they are there, for the
-configuration to name under bundle. With --report-as it reports to the cluster, in the GuardedNode of that name, which policies the service enforces.
+configuration to name under bundle. With --identity-from it keeps what the service asks the kubelet with, for containers.kubelet. With
+--replace it stops and disables csi-proxy.exe that a platform installed as a service of another name. With --report-as it reports to the cluster, in the GuardedNode of that name, which policies the service enforces.
 
 Exit codes: 0 installed, 1 not installed or put back, 2 wrong command line.
 `
@@ -52,6 +53,8 @@ type installFlags struct {
 	name, to, configFrom, healthAddress string
 	bundleFrom, bundleKeysFrom          string
 	follow, allPrivileges               bool
+	replace                             []string // other services
+	identity                            identityFlags
 	report                              reportFlags
 	service                             []string // flags of the service
 }
@@ -64,6 +67,11 @@ func installCommand(ctx context.Context, args []string, stdout, stderr io.Writer
 	set.StringVar(&f.configFrom, "config-from", "", "`file` that is checked and copied over "+configFile)
 	set.StringVar(&f.bundleFrom, "bundle-from", "", "`file` with a bundle of policies that is copied over "+bundleFile+" whenever it changes; it may be missing")
 	set.StringVar(&f.bundleKeysFrom, "bundle-keys-from", "", "`file` with the public keys of bundles that is checked and copied over "+bundleKeysFile)
+	set.Func("replace", "`name` of a service that is stopped and disabled in favour of this one, until uninstall; with the name of --name, whatever that service runs is replaced. May be repeated", func(name string) error {
+		f.replace = append(f.replace, name)
+		return nil
+	})
+	f.identity.register(set)
 	f.report.register(set)
 	set.BoolVar(&f.follow, "follow", false, "stay, and keep program, configuration and service as they are asked for here")
 	set.BoolVar(&f.allPrivileges, "all-privileges", false, "leave the service every privilege of LocalSystem, and not only those that its operations are known to need")
@@ -97,6 +105,9 @@ func installCommand(ctx context.Context, args []string, stdout, stderr io.Writer
 
 // check refuses flags that have a meaning only together with others.
 func (f *installFlags) check() error {
+	if err := f.identity.check(); err != nil {
+		return err
+	}
 	if f.follow {
 		return f.report.check()
 	}
@@ -154,13 +165,14 @@ func (f *installFlags) run(ctx context.Context, manager winsvc.Manager, args []s
 		return err
 	}
 	say := sayTo(stdout)
-	want := install.Want{Name: f.name, Source: self, Programs: f.to, Data: dataDir, Args: args, Config: asked.config, ConfigFrom: f.configFrom, AllPrivileges: f.allPrivileges}
+	want := install.Want{Name: f.name, Source: self, Programs: f.to, Data: dataDir, Args: args, Config: asked.config, ConfigFrom: f.configFrom, AllPrivileges: f.allPrivileges, Replace: f.replace}
 	if f.bundleKeysFrom != "" {
 		want.Needed = append(want.Needed, install.Copy{From: f.bundleKeysFrom, To: bundleKeysFile, Read: readBundleKeys})
 	}
 	if f.bundleFrom != "" {
 		want.Delivered = append(want.Delivered, install.Copy{From: f.bundleFrom, To: bundleFile, Read: bundle.ReadFile})
 	}
+	want.Delivered = append(want.Delivered, f.identity.copies()...)
 	installer, err := install.New(
 		want,
 		install.Parts{

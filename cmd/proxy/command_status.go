@@ -17,7 +17,7 @@ import (
 )
 
 const statusUsage = `proxy status shows the service: its state, how it starts, the program and its version on the disk, how it last ended, and
-what it may do on this node, and pipes with names of CSI Proxy that another process serves, so that calls on them are neither judged nor recorded. To find
+what it may do on this node, services that it replaces (install --replace) and whether one of them is back, and pipes with names of CSI Proxy that another process serves, so that calls on them are neither judged nor recorded. To find
 those it opens each such pipe once, which the audit log shows as an idle connection. It also counts the SMB shares that are
 mapped for the whole node, and names those that no volume uses, with who asked for them.
 
@@ -59,6 +59,8 @@ type serviceStatus struct {
 	Process *winsvc.Power `json:"process,omitempty"`
 	// ProgramFault is how accounts other than administrators could change the program.
 	ProgramFault string `json:"programFault,omitempty"`
+	// Replaced are services that were stopped in favour of this one, as they are now.
+	Replaced []replacedStatus `json:"replaced,omitempty"`
 	// Unguarded are pipes that another process serves.
 	Unguarded []watch.Foreign `json:"unguarded,omitempty"`
 	// Mappings are the SMB shares that are mapped for the whole node.
@@ -81,10 +83,15 @@ func statusCommand(ctx context.Context, args []string, stdout, stderr io.Writer)
 		return fail(stderr, "status", err)
 	}
 	now, err := manager.Status(*name)
+	others, fault := askReplaced(dataDir, manager)
 	if err = errors.Join(err, manager.Close()); err != nil {
 		return fail(stderr, "status", err)
 	}
 	s := describeStatus(*name, now)
+	s.Replaced = others
+	if fault != nil {
+		_ = fail(stderr, "status", fault)
+	}
 	s.Version = versionOnDisk(ctx, s.Program)
 	if err := s.askPower(now.PID, winsvc.ProcessPower, filetrust.Check); err != nil {
 		_ = fail(stderr, "status", err)
@@ -140,7 +147,7 @@ func (s serviceStatus) print(out io.Writer, form string) error {
 	}
 	if !s.Installed {
 		err := printLine(out, "service %s is not installed", s.Service)
-		return errors.Join(err, printMappings(out, s.Mappings), s.printUnguarded(out))
+		return errors.Join(err, printMappings(out, s.Mappings), s.printReplaced(out), s.printUnguarded(out))
 	}
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	exit := fmt.Sprint(s.ExitCode)
@@ -155,7 +162,7 @@ func (s serviceStatus) print(out io.Writer, form string) error {
 		printRow(table, row[:]...)
 	}
 	s.printPower(table)
-	return errors.Join(table.Flush(), printMappings(out, s.Mappings), s.printUnguarded(out))
+	return errors.Join(table.Flush(), printMappings(out, s.Mappings), s.printReplaced(out), s.printUnguarded(out))
 }
 
 func (s serviceStatus) printUnguarded(out io.Writer) error {

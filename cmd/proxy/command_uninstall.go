@@ -10,8 +10,9 @@ import (
 	"github.com/pipeguard/pipeguard/internal/winsvc"
 )
 
-const uninstallUsage = `proxy uninstall stops the service, waits until calls in flight have ended, and removes it and the event-log source. Programs, configuration
-and audit log stay; --purge removes the first two.
+const uninstallUsage = `proxy uninstall stops the service, waits until calls in flight have ended, and removes it, the event-log source and
+the token for the kubelet. Services that were replaced (install --replace) are put back. Programs, configuration and audit log stay; --purge removes
+the first two.
 
 Usage:
   proxy uninstall [flags]

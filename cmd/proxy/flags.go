@@ -15,6 +15,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/pipeguard/pipeguard/internal/config"
+	names "github.com/pipeguard/pipeguard/internal/core/caller"
 	"github.com/pipeguard/pipeguard/internal/logkeys"
 	"github.com/pipeguard/pipeguard/internal/proxy/pipe"
 	"github.com/pipeguard/pipeguard/internal/winsvc"
@@ -26,6 +27,7 @@ type flags struct {
 	workingDirs    []string
 	windowsService bool
 	serviceName    string
+	nodeName       string
 	metricsAddress string
 
 	config    string
@@ -57,6 +59,7 @@ func parseFlags(args []string, out io.Writer) (*flags, error) {
 
 	set.StringVar(&f.config, "config", "", "configuration `file` with the access list; while it is missing, every call is denied; empty means "+cmp.Or(defaultConfig, "none"))
 	set.StringVar(&f.serviceName, "service-name", winsvc.DefaultName, "`name` of this service, which no request may stop")
+	set.StringVar(&f.nodeName, "node-name", "", "`name` of this node in the cluster, which tokens and the kubelet's certificate are compared with; empty means the machine's in lower case")
 	set.StringVar(&f.host, "host", "", "`what` requests act on: windows (this machine), upstream (the csi-proxy.exe of the configuration) or memory (an invented one, for trials; on Windows only in a program built with -tags fakehost); empty means the configuration's backend, else "+defaultHost)
 	set.StringVar(&f.socketDir, "socket-dir", "", "`directory` of the unix sockets that stand in for pipes, mode 0700; required outside Windows")
 	set.StringVar(&f.sddl, "pipe-sddl", "", "security `descriptor` of the pipes; empty means SYSTEM and administrators, and no access over the network")
@@ -126,6 +129,9 @@ func (f *flags) checkValues() (errs []error) {
 	if _, err := pipe.Descriptor(f.sddl, nil); err != nil {
 		errs = append(errs, fmt.Errorf("-pipe-sddl: %w", err))
 	}
+	if f.nodeName != "" && !names.IsSubdomain(f.nodeName) {
+		errs = append(errs, fmt.Errorf("-node-name %q: want the name of a Node", f.nodeName))
+	}
 	if f.metricsAddress != "" {
 		_, port, err := net.SplitHostPort(f.metricsAddress)
 		if err == nil {
@@ -137,6 +143,9 @@ func (f *flags) checkValues() (errs []error) {
 	}
 	return errs
 }
+
+// node is the name of this node in the cluster. A kubelet that is told no other registers the machine's name in lower case.
+func (f *flags) node(machine string) string { return cmp.Or(f.nodeName, strings.ToLower(machine)) }
 
 // warn says in one line which flags have no effect.
 func (f *flags) warn(c config.Log, log *zap.Logger) {

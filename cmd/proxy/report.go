@@ -52,8 +52,8 @@ type reports struct {
 	running  sync.WaitGroup
 }
 
-// prepare reports faults of the flags. fault returns the error of the last attempt to install.
-func (r *reports) prepare(f reportFlags, service string, fault func() *error, say func(string, ...any)) error {
+// prepare reports faults of the flags. fault returns what keeps the installation from being as it should be.
+func (r *reports) prepare(f reportFlags, service string, fault func() error, say func(string, ...any)) error {
 	if f.as == "" {
 		return nil
 	}
@@ -62,7 +62,7 @@ func (r *reports) prepare(f reportFlags, service string, fault func() *error, sa
 		return err
 	}
 	r.reporter, err = report.New(report.Options{
-		Node: f.as, Server: server, Credentials: f.credentials, Service: service, Fault: func() error { return *fault() }, Say: say,
+		Node: f.as, Server: server, Credentials: f.credentials, Service: service, Fault: fault, Say: say,
 	})
 	return err
 }

@@ -43,7 +43,7 @@ func TestReportsGoToTheServerOfTheContainersEnvironment(t *testing.T) {
 		}
 	}
 	var r reports
-	fault := func() *error { return new(error) }
+	fault := func() error { return nil }
 	say := func(string, ...any) {}
 	if err := r.prepare(reportFlags{as: "win-1", credentials: "dir"}, ":9187", fault, say); err == nil {
 		t.Error("reports to nowhere")

@@ -71,7 +71,7 @@ func (p *proxyProgram) serve(ctx context.Context, ready func()) (err error) {
 	access.register(registry)
 	registerBundle(registry, access.rules)
 	records.register(registry)
-	names, err := newNaming(p.settings.Containers, registry, p.log)
+	names, err := newNaming(p.settings.Containers, p.flags.node(node), registry, p.log)
 	if err != nil {
 		return because(exitConfiguration, fmt.Errorf("containers: %w", err))
 	}
@@ -96,7 +96,7 @@ func (p *proxyProgram) serve(ctx context.Context, ready func()) (err error) {
 			zap.String(logkeys.Revision, access.revision()))
 		ready()
 	})
-	freshen, err := setTokens(&o, p.settings.Tokens, registry, p.log)
+	freshen, err := setTokens(&o, p.settings.Tokens, p.flags.node(node), registry, p.log)
 	if err != nil {
 		return because(exitConfiguration, err)
 	}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -17,12 +16,12 @@ import (
 )
 
 // setTokens sets the checks of callers' tokens and of the cluster's roles, and returns a function that keeps the keys fresh until
-// its context is done.
-func setTokens(o *proxy.Options, t config.Tokens, registry prometheus.Registerer, log *zap.Logger) (run func(context.Context), err error) {
+// its context is done. node is this node's name in the cluster.
+func setTokens(o *proxy.Options, t config.Tokens, node string, registry prometheus.Registerer, log *zap.Logger) (run func(context.Context), err error) {
 	if len(t.Pipes) == 0 && len(t.Roles) == 0 {
 		return func(context.Context) {}, nil
 	}
-	t.Verify.Node = cmp.Or(t.Verify.Node, strings.ToLower(o.Node))
+	t.Verify.Node = cmp.Or(t.Verify.Node, node)
 	verifier, err := newVerifier(t.Verify, registry, log)
 	if err != nil {
 		return nil, err

@@ -39,7 +39,8 @@ type Kubelet struct {
 	URL string `yaml:"url"`
 	// CAFile has the certificates, in PEM, that the kubelet's must be signed by. There is no other trust.
 	CAFile string `yaml:"caFile"`
-	// ServerName is the name in the kubelet's certificate; without it, the host of URL.
+	// ServerName is the name in the kubelet's certificate. Without it, a certificate that is itself in CAFile is taken whatever names it
+	// has, and any other needs the host of URL, or the node's name where that is a loopback address.
 	ServerName string `yaml:"serverName"`
 	// TokenFile, or CertFile and KeyFile, are the credentials.
 	TokenFile string `yaml:"tokenFile"`

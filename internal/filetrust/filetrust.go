@@ -15,12 +15,14 @@ import (
 // Check refuses a file or directory that other accounts can change or replace: it belongs to one of them, its access lets one of them
 // write, or one of the directories above lets one of them put another in its place. A directory is checked with everything beneath it.
 // What is not there is no error: it is checked once it is there.
-func Check(path string) error {
+func Check(path string) error { return checkAs(path, alone) }
+
+func checkAs(path string, d demand) error {
 	path, err := full(path)
 	if err != nil {
 		return err
 	}
-	info, err := checkWay(path, true)
+	info, err := checkWay(path, d)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -45,6 +47,27 @@ func Read(path string, most int64) ([]byte, error) {
 	return ReadSmall(path, most)
 }
 
+// ReadPlaced is Read for a file that another program of the machine keeps. Others may make files beside it, as they may by default in
+// directories of a Windows volume; none of them may change it or put another in its place.
+func ReadPlaced(path string, most int64) ([]byte, error) {
+	if err := checkAs(path, placed); err != nil {
+		return nil, err
+	}
+	return ReadSmall(path, most)
+}
+
+// demand is what is asked of the directories on the way to a file.
+type demand int
+
+const (
+	// owned are directories that belong to no other account.
+	owned demand = iota
+	// placed are those, and others can replace nothing in them.
+	placed
+	// alone are those, and others can make nothing in the last of them.
+	alone
+)
+
 // ReadSmall returns the content of a regular file that decides nothing, such as a credential, of 1 to most bytes.
 func ReadSmall(path string, most int64) ([]byte, error) {
 	content, err := atmost.ReadFile(path, most)
@@ -62,7 +85,7 @@ func CheckOwners(path string) error {
 	if err != nil {
 		return err
 	}
-	if _, err = checkWay(path, false); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if _, err = checkWay(path, owned); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	return nil

@@ -21,14 +21,14 @@ func CheckPlace(path string) error {
 	if err != nil {
 		return err
 	}
-	_, err = checkWay(path, true)
+	_, err = checkWay(path, placed)
 	return err
 }
 
-// checkWay checks every directory above path, and above what the links on its way lead to: their owners, and who may write there if
-// writers is set. It returns what is at the end, whose owner alone was checked.
-func checkWay(path string, writers bool) (fs.FileInfo, error) {
-	w := way{writers: writers}
+// checkWay checks every directory above path, and above what the links on its way lead to: their owners, and unless d is owned who may
+// write there, which here is to replace as well. It returns what is at the end, whose owner alone was checked.
+func checkWay(path string, d demand) (fs.FileInfo, error) {
+	w := way{writers: d != owned}
 	info, err := w.walk(path)
 	if err == nil {
 		err = checkOwner(path, info)
@@ -102,7 +102,7 @@ func checkFile(path string) error {
 }
 
 func (t tree) checkLink(path string) error {
-	info, err := checkWay(path, true)
+	info, err := checkWay(path, alone)
 	if err != nil {
 		return err
 	}

@@ -24,10 +24,9 @@ const (
 // trustedInstaller owns what came with Windows.
 const trustedInstaller = "S-1-5-80-956008885-3418522649-1831038044-1853292631-2271478464"
 
-// checkWay refuses links, and directories above path that belong to others or, if writers is set, in which others can replace what is
-// there. Such links are no way to a file that
-// decides: junctions are made without any right but that of making a directory.
-func checkWay(path string, writers bool) (fs.FileInfo, error) {
+// checkWay refuses links, and directories above path that do not stand up to the demand. Links are no way to a file that decides:
+// junctions are made without any right but that of making a directory.
+func checkWay(path string, d demand) (fs.FileInfo, error) {
 	for dir := filepath.Dir(path); ; dir = filepath.Dir(dir) {
 		info, err := os.Lstat(dir)
 		if err != nil {
@@ -39,13 +38,9 @@ func checkWay(path string, writers bool) (fs.FileInfo, error) {
 		if filepath.Dir(dir) == dir { // a volume's root cannot be replaced, and what is in it is checked itself
 			break
 		}
-		rights := windows.ACCESS_MASK(takeOver | deleteChild)
-		if dir == filepath.Dir(path) {
-			rights |= write // it is made for this program's files, or should be
-		}
 		err = Owner(dir)
-		if writers {
-			err = check(dir, rights)
+		if d != owned {
+			err = check(dir, d.denied(dir == filepath.Dir(path)))
 		}
 		if err != nil {
 			return nil, err
@@ -59,6 +54,14 @@ func checkWay(path string, writers bool) (fs.FileInfo, error) {
 		return nil, fmt.Errorf("%s is a link, or no file", path)
 	}
 	return info, Owner(path)
+}
+
+// denied are the rights that others must not have on a directory of the way, or on its last one.
+func (d demand) denied(last bool) windows.ACCESS_MASK {
+	if d == alone && last {
+		return takeOver | deleteChild | write // it is made for this program's files, or should be
+	}
+	return takeOver | deleteChild
 }
 
 func checkContents(dir string) error { return check(dir, takeOver|write|deleteChild) }

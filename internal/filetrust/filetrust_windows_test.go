@@ -57,6 +57,29 @@ func TestAnAccessListThatLetsOthersWriteIsRefused(t *testing.T) {
 	}
 }
 
+// What a directory beneath C:\ takes over there by default: users may make files and directories in it, and remove none.
+func TestOthersMayMakeFilesBesideWhatIsPlacedAndReplaceNothing(t *testing.T) {
+	for name, test := range map[string]struct {
+		sddl          string
+		placed, alone bool // whether it is refused
+	}{
+		"as beneath C:":             {"D:AI(A;OICIID;FA;;;SY)(A;OICIID;FA;;;BA)(A;OICIID;0x1200a9;;;BU)(A;CIID;0x4;;;BU)(A;CIID;0x2;;;BU)", false, true},
+		"users who remove":          {"D:P(A;;FA;;;BA)(A;;0x40;;;BU)", true, true},
+		"users who change its list": {"D:P(A;;FA;;;BA)(A;;WD;;;BU)", true, true},
+		"users who read":            {"D:P(A;;FA;;;BA)(A;;0x1200a9;;;BU)", false, false},
+	} {
+		descriptor, err := windows.SecurityDescriptorFromString(test.sddl)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for d, refused := range map[demand]bool{placed: test.placed, alone: test.alone} {
+			if err := judge(`C:\x`, descriptor, d.denied(true)); (err != nil) != refused {
+				t.Errorf("%s, demand %d: %v", name, d, err)
+			}
+		}
+	}
+}
+
 // What comes of an access list on the disk is not looked at: Wine keeps a Unix mode of it.
 func TestCheckTakesWhatIsOursAndWhatIsNotThere(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "proxy.yaml")

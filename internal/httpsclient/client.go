@@ -32,6 +32,9 @@ type Options struct {
 	CADecides bool
 	// ServerName is the name in the server's certificate; empty means the host of the URL.
 	ServerName string
+	// OwnCertificate accepts a server whose certificate is itself one of CAFile's, whatever names it has: a server of this machine is
+	// known by the certificate that lies here. Any other is verified as without it. It needs CAFile and ServerName.
+	OwnCertificate bool
 	// TokenFile holds a bearer token. It is sent over TLS alone.
 	TokenFile string
 	// CertFile and KeyFile hold a client certificate and its key, in PEM.
@@ -46,6 +49,9 @@ type Options struct {
 func New(o Options) (*http.Client, error) {
 	if o.CADecides && o.CAFile == "" {
 		return nil, errors.New("CA file: want one: without it, any server with a certificate of an authority that the system trusts could decide")
+	}
+	if o.OwnCertificate && (o.CAFile == "" || o.ServerName == "") {
+		return nil, errors.New("a server's own certificate: want a CA file that holds it, and the name of any other")
 	}
 	if o.Dial == nil {
 		o.Dial = (&net.Dialer{Timeout: connectTime}).DialContext
@@ -94,6 +100,14 @@ func (t *transport) current() (*http.Transport, error) {
 		if settings.RootCAs, err = poolOf(t.o.CAFile, authorities); err != nil {
 			return nil, err
 		}
+	}
+	if t.o.OwnCertificate {
+		own, err := certificatesOf(t.o.CAFile, authorities)
+		if err != nil {
+			return nil, err
+		}
+		settings.InsecureSkipVerify = true // #nosec G402 -- VerifyConnection verifies in its place, on every connection
+		settings.VerifyConnection = verifier{settings.RootCAs, own, t.o.ServerName}.verify
 	}
 	if t.o.CertFile != "" {
 		settings.GetClientCertificate = t.certificate

@@ -34,11 +34,18 @@ const (
 	Paused          State = "PAUSED"
 )
 
+// Start types of services, as Status has them.
+const (
+	Automatic = "automatic"
+	Manual    = "manual"
+	Disabled  = "disabled"
+)
+
 // Status is a service as it is. The zero value is a service that does not exist.
 type Status struct {
 	Installed bool
 	State     State
-	StartType string // automatic, manual or disabled
+	StartType string // Automatic, Manual or Disabled
 	Account   string
 	Command   string
 	PID       uint32 // 0 if no process runs
@@ -55,11 +62,15 @@ type Change struct {
 	Notes   []string // what could not be set although the service works without it
 }
 
-// Manager is a service manager. A service that does not exist is no error for Status, Stop and Delete.
+// Manager is a service manager. A service that does not exist is no error for Status, Dependents, Stop and Delete.
 type Manager interface {
 	Status(name string) (Status, error)
+	// Dependents names the services that do not start without this one, whether or not they run.
+	Dependents(name string) ([]string, error)
 	// Put creates a service or makes it what Spec says.
 	Put(Spec) (Change, error)
+	// SetStart changes the start type of a service, and nothing else of it.
+	SetStart(name, startType string) error
 	// Start returns when the service runs, and fails if it stops or does not run before ctx is done.
 	Start(ctx context.Context, name string) error
 	// Stop returns when the service has stopped and its process is gone.

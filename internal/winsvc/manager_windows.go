@@ -84,7 +84,49 @@ var states = map[svc.State]State{
 }
 
 var startTypes = map[uint32]string{
-	windows.SERVICE_AUTO_START: "automatic", windows.SERVICE_DEMAND_START: "manual", windows.SERVICE_DISABLED: "disabled",
+	windows.SERVICE_AUTO_START: Automatic, windows.SERVICE_DEMAND_START: Manual, windows.SERVICE_DISABLED: Disabled,
+}
+
+// SetStart implements Manager.
+// https://learn.microsoft.com/windows/win32/api/winsvc/nf-winsvc-changeserviceconfigw
+func (m manager) SetStart(name, startType string) error {
+	for value, known := range startTypes {
+		if known == startType {
+			return m.setStart(name, value)
+		}
+	}
+	return fmt.Errorf("start type of service %s: %q: want %s, %s or %s", name, startType, Automatic, Manual, Disabled)
+}
+
+func (m manager) setStart(name string, value uint32) error {
+	s, err := m.open(name)
+	if err != nil {
+		return err
+	}
+	if s == nil {
+		return fmt.Errorf("start type of service %s: it does not exist", name)
+	}
+	defer s.Close() //nolint:errcheck // nothing depends on it any more
+	const same = windows.SERVICE_NO_CHANGE
+	if err := windows.ChangeServiceConfig(s.Handle, same, value, same, nil, nil, nil, nil, nil, nil, nil); err != nil {
+		return fmt.Errorf("start type of service %s: %w", name, err)
+	}
+	return nil
+}
+
+// Dependents implements Manager.
+// https://learn.microsoft.com/windows/win32/api/winsvc/nf-winsvc-enumdependentservicesw
+func (m manager) Dependents(name string) ([]string, error) {
+	s, err := m.open(name)
+	if s == nil || err != nil {
+		return nil, err
+	}
+	defer s.Close() //nolint:errcheck // a handle that was only read through
+	names, err := s.ListDependentServices(svc.AnyActivity)
+	if err != nil {
+		return nil, fmt.Errorf("services that depend on service %s: %w", name, err)
+	}
+	return names, nil
 }
 
 // Start implements Manager.

@@ -65,9 +65,9 @@ func TestWithoutRulesNodesDenyEveryCall(t *testing.T) {
 	}
 }
 
-func TestEveryProfileMakesRulesThatTheProxyTakes(t *testing.T) {
+func TestEveryProfileMakesRulesForAnAccountThatTheProxyTakes(t *testing.T) {
 	for value, d := range drivers {
-		args := set("node.enabled=true", "node.driverRules.enabled=true", "drivers."+value+".enabled=true")
+		args := set("node.enabled=true", "node.driverRules.user=S-1-5-93-2-1", "drivers."+value+".enabled=true")
 		p, _ := proxyConfig(t, render(t, args...), "pipeguard-node")
 		covered := map[string]bool{}
 		for _, rule := range p.ACL.Rules {
@@ -90,13 +90,15 @@ func TestEveryProfileMakesRulesThatTheProxyTakes(t *testing.T) {
 	}
 }
 
-func TestProfilesMakeNoRulesUnlessAsked(t *testing.T) {
+func TestProfilesMakeNoRulesWithoutADriverOrAWayToKnowIt(t *testing.T) {
 	for _, values := range [][]string{
-		{"drivers.azuredisk.enabled=true"},
 		{"node.driverRules.enabled=true"},
+		{"drivers.azuredisk.enabled=true", "node.driverRules.enabled=false"},
+		{"drivers.azuredisk.enabled=true", "node.identity.enabled=false"},
+		{"drivers.azuredisk.enabled=true", "drivers.azuredisk.modes={HostProcess}"},
 	} {
-		if p, _ := proxyConfig(t, render(t, set(append(values, "node.enabled=true")...)...), "pipeguard-node"); len(p.ACL.Rules) > 0 {
-			t.Errorf("%q: %+v", values, p.ACL.Rules)
+		if p, _ := proxyConfig(t, render(t, set(append(values, "node.enabled=true")...)...), "pipeguard-node"); len(p.ACL.Rules)+len(p.ACL.Profiles) > 0 {
+			t.Errorf("%q: %+v", values, p.ACL)
 		}
 	}
 }

@@ -10,11 +10,15 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 )
 
-func TestTheNodesPodsMayReportAndNothingElse(t *testing.T) {
+func TestTheNodesPodsMayReportAndListAKubeletsPodsAndNothingElse(t *testing.T) {
 	for rendering, d := range nodes(t) {
 		all, account := renderings(t)[rendering], d.Spec.Template.Spec.ServiceAccountName
+		want := []string{"pipeguard.dev/guardednodes: get create update", "/nodes/pods: get"}
+		if rendering == "everything" { // whose configuration asks the kubelet with another credential
+			want = want[:1]
+		}
 		role := decode[rbacv1.ClusterRole](t, one(t, all, "ClusterRole", d.Name))
-		if diff := cmp.Diff([]string{"pipeguard.dev/guardednodes: get create update"}, rights(role.Rules)); diff != "" {
+		if diff := cmp.Diff(want, rights(role.Rules)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", rendering, diff)
 		}
 		for _, o := range all {
@@ -30,7 +34,7 @@ func TestTheNodesPodsMayReportAndNothingElse(t *testing.T) {
 	}
 }
 
-func TestTheTokenForReportsIsShortLivedAndForTheAPIServer(t *testing.T) {
+func TestTheTokenOfTheNodesIsShortLivedAndForTheAPIServer(t *testing.T) {
 	for rendering, d := range nodes(t) {
 		c := d.Spec.Template.Spec.Containers[0]
 		sources := d.Spec.Template.Spec.Volumes[1].Projected.Sources
@@ -43,7 +47,7 @@ func TestTheTokenForReportsIsShortLivedAndForTheAPIServer(t *testing.T) {
 		if s := sources[1].ConfigMap; s.Name != "kube-root-ca.crt" || len(s.Items) != 1 || s.Items[0].Path != "ca.crt" {
 			t.Errorf("%s: %+v", rendering, s)
 		}
-		if m := c.VolumeMounts[1]; m.Name != "report" || m.MountPath != "/pipeguard/report" || !m.ReadOnly {
+		if m := c.VolumeMounts[1]; m.Name != "credentials" || m.MountPath != "/pipeguard/credentials" || !m.ReadOnly {
 			t.Errorf("%s: %+v", rendering, m)
 		}
 		if len(c.Env) != 1 || c.Env[0].Name != "NODE_NAME" || c.Env[0].ValueFrom.FieldRef.FieldPath != "spec.nodeName" {
@@ -72,8 +76,8 @@ func TestReportsAreJudgedByTheAPIServerItself(t *testing.T) {
 	}
 }
 
-func TestWithoutReportsNodesHaveNoToken(t *testing.T) {
-	all := render(t, set("node.enabled=true", "node.reports.enabled=false")...)
+func TestWithoutReportsAndIdentityNodesHaveNoToken(t *testing.T) {
+	all := render(t, set("node.enabled=true", "node.reports.enabled=false", "node.identity.enabled=false")...)
 	d := decode[appsv1.DaemonSet](t, one(t, all, "DaemonSet", "pipeguard-node"))
 	c := d.Spec.Template.Spec.Containers[0]
 	for _, v := range d.Spec.Template.Spec.Volumes {
@@ -81,7 +85,7 @@ func TestWithoutReportsNodesHaveNoToken(t *testing.T) {
 			t.Errorf("the volume %+v", v)
 		}
 	}
-	if len(c.VolumeMounts) != 1 || len(c.Env) > 0 || strings.Contains(strings.Join(c.Args, " "), "report") || strings.Contains(strings.Join(c.Args, " "), "-metrics-bind-address") {
+	if args := strings.Join(c.Args, " "); len(c.VolumeMounts) != 1 || strings.Contains(args, "report") || strings.Contains(args, "identity") || strings.Contains(args, "-metrics-bind-address") {
 		t.Errorf("%+v", c)
 	}
 	for _, o := range all {

@@ -70,7 +70,7 @@ func TestTheNodesPodsAreHostProcessContainersOfSystem(t *testing.T) {
 }
 
 // It holds its node already; the node's directories would be more than it needs.
-func TestTheNodesPodsMountNothingOfTheirNodeAndNoTokenButForReports(t *testing.T) {
+func TestTheNodesPodsMountNothingOfTheirNodeAndOneToken(t *testing.T) {
 	for rendering, d := range nodes(t) {
 		spec := d.Spec.Template.Spec
 		if spec.AutomountServiceAccountToken == nil || *spec.AutomountServiceAccountToken {
@@ -91,14 +91,17 @@ func TestTheNodesPodInstallsTheServiceAndFollows(t *testing.T) {
 	for rendering, want := range map[string][]string{
 		"nodes": {
 			"install", "--name", "csiproxy", "--follow", "--health-address", "127.0.0.1:9188", "--config-from", sandbox + `\pipeguard\config\proxy.yaml`,
-			"--report-as", "$(NODE_NAME)", "--report-credentials", sandbox + `\pipeguard\report`, "--",
-			`-kubelet-path=C:\var\lib\kubelet`, "-require-privacy=true", `-log_file=C:\ProgramData\Pipeguard\proxy.log`, "-logtostderr=false",
+			"--identity-from", sandbox + `\pipeguard\credentials`,
+			"--kubelet-certificate", `C:\var\lib\kubelet\pki\kubelet-server-current.pem`, "--kubelet-certificate", `C:\var\lib\kubelet\pki\kubelet.crt`,
+			"--report-as", "$(NODE_NAME)", "--report-credentials", sandbox + `\pipeguard\credentials`, "--",
+			`-kubelet-path=C:\var\lib\kubelet`, "-node-name=$(NODE_NAME)", "-require-privacy=true", `-log_file=C:\ProgramData\Pipeguard\proxy.log`, "-logtostderr=false",
 			"-metrics-bind-address=127.0.0.1:9189",
 		},
 		"everything": {
-			"install", "--name", "guard", "--follow", "--all-privileges", "--config-from", sandbox + `\pipeguard\config\proxy.yaml`,
-			"--report-as", "$(NODE_NAME)", "--report-credentials", sandbox + `\pipeguard\report`, "--report-to", "https://api.example.com:6443", "--",
-			`-kubelet-path=D:\k`, `-working-dir=D:\a b`, `-working-dir=E:\c`, "-require-privacy=false", "-metrics-bind-address=[::]:9300", "-v=2",
+			"install", "--name", "guard", "--follow", "--replace", "csi-proxy", "--replace", "csiproxy", "--all-privileges",
+			"--config-from", sandbox + `\pipeguard\config\proxy.yaml`,
+			"--report-as", "$(NODE_NAME)", "--report-credentials", sandbox + `\pipeguard\credentials`, "--report-to", "https://api.example.com:6443", "--",
+			`-kubelet-path=D:\k`, "-node-name=$(NODE_NAME)", `-working-dir=D:\a b`, `-working-dir=E:\c`, "-require-privacy=false", "-metrics-bind-address=[::]:9300", "-v=2",
 		},
 	} {
 		c := all[rendering].Spec.Template.Spec.Containers[0]

@@ -18,14 +18,20 @@ import (
 const serviceName = "csiproxy"
 
 // install makes the service as the documented install line does and starts it.
-func install(t *testing.T, p *proxy, arguments ...string) *mgr.Service {
+func install(t *testing.T, _ *proxy, arguments ...string) *mgr.Service {
+	t.Helper()
+	return installAs(t, serviceName, environment(t, "PIPEGUARD_PROXY"), arguments...)
+}
+
+// installAs makes and starts a service of any name.
+func installAs(t *testing.T, name, exe string, arguments ...string) *mgr.Service {
 	t.Helper()
 	manager, err := mgr.Connect()
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = manager.Disconnect() })
-	service, err := manager.CreateService(serviceName, environment(t, "PIPEGUARD_PROXY"),
+	service, err := manager.CreateService(name, exe,
 		mgr.Config{StartType: mgr.StartManual}, append(arguments, "-windows-service")...)
 	if err != nil {
 		t.Fatal(err)

@@ -55,15 +55,100 @@ directories, C:\hpc\ID or C:\C\ID where it cannot. Only the runtime replaces it:
 {{- end -}}
 {{- end -}}
 
+{{/* What the service asks the kubelet with is brought, unless the configuration says how the kubelet is asked. */}}
+{{- define "pipeguard.nodeIdentity" -}}
+{{- if and .Values.node.identity.enabled (not (hasKey (.Values.node.config.containers | default dict) "kubelet")) -}}
+true
+{{- end -}}
+{{- end -}}
+
+{{/* The pods need a token. */}}
+{{- define "pipeguard.nodeToken" -}}
+{{- if or .Values.node.reports.enabled (include "pipeguard.nodeIdentity" .) -}}
+true
+{{- end -}}
+{{- end -}}
+
+{{/* Files in which kubelets keep their certificate, as a list. */}}
+{{- define "pipeguard.kubeletCertificates" -}}
+{{- $pki := printf "%s\\pki" (trimSuffix "\\" .Values.node.kubeletPath) -}}
+{{- .Values.node.identity.kubeletCertificates | default (list (printf "%s\\kubelet-server-current.pem" $pki) (printf "%s\\kubelet.crt" $pki)) | toYaml -}}
+{{- end -}}
+
 {{/*
-The node's proxy.yaml as an object: node.config, and with node.driverRules.enabled a rule for each driver whose profile is
-enabled. Pipes of the group system get a rule of their own, because that group stops any service.
+The node's proxy.yaml as an object: node.config, with node.identity.enabled how callers are named, and with node.driverRules.enabled
+what each driver whose profile is enabled may call.
 */}}
 {{- define "pipeguard.nodeConfig" -}}
 {{- $config := mergeOverwrite (dict "apiVersion" "pipeguard.dev/v1alpha1" "kind" "ProxyConfig") (deepCopy (.Values.node.config | default dict)) -}}
+{{- if .Values.node.identity.enabled -}}
+{{- $containers := merge (deepCopy ($config.containers | default dict)) (dict "endpoint" .Values.node.identity.endpoint) -}}
+{{- if include "pipeguard.nodeIdentity" . -}}
+{{- $_ := set $containers "kubelet" (dict "url" .Values.node.identity.kubelet "caFile" "C:\\ProgramData\\Pipeguard\\kubelet-ca.crt" "tokenFile" "C:\\ProgramData\\Pipeguard\\kubelet.token") -}}
+{{- end -}}
+{{- $_ := set $config "containers" $containers -}}
+{{- end -}}
 {{- if .Values.node.driverRules.enabled -}}
-{{- $acl := $config.acl | default dict -}}
-{{- $rules := $acl.rules | default list -}}
+{{- $acl := deepCopy ($config.acl | default dict) -}}
+{{- $known := $config.containers | default dict -}}
+{{- if .Values.node.driverRules.user -}}
+{{- with concat ($acl.rules | default list) (include "pipeguard.accountRules" . | fromYamlArray) -}}
+{{- $_ := set $acl "rules" . -}}
+{{- end -}}
+{{- else if and $known.endpoint (or $known.kubelet $known.snapshot) -}}
+{{- with concat ($acl.profiles | default list) (include "pipeguard.nodeProfiles" . | fromYamlArray) -}}
+{{- $_ := set $acl "profiles" . -}}
+{{- end -}}
+{{- end -}}
+{{- if $acl -}}
+{{- $_ := set $config "acl" $acl -}}
+{{- end -}}
+{{- end -}}
+{{- if .Values.node.bundle.enabled -}}
+{{- include "pipeguard.checkNodeBundle" . -}}
+{{- $bundle := dict "pool" .Values.node.bundle.pool "keys" "C:\\ProgramData\\Pipeguard\\bundle.key.pub" "file" "C:\\ProgramData\\Pipeguard\\bundle.tar.gz" -}}
+{{- $_ := set $config "bundle" (merge $bundle ($config.bundle | default dict)) -}}
+{{- end -}}
+{{- toYaml $config -}}
+{{- end -}}
+
+{{/*
+Profiles of the proxy for the drivers that are enabled and have pipes, as a list, but for those that node.config has. They have the proxy's
+own operations, whatever methods the values have: those are for bundles.
+*/}}
+{{- define "pipeguard.nodeProfiles" -}}
+{{- $written := list -}}
+{{- range (.Values.node.config.acl | default dict).profiles | default list -}}
+{{- $isMap := kindIs "map" . -}}
+{{- $written = append $written (ternary (get (ternary . dict $isMap) "name") . $isMap) -}}
+{{- end -}}
+{{- $profiles := list -}}
+{{- range $name, $driver := include "pipeguard.drivers" . | fromYaml -}}
+{{- if and (has "Pipes" $driver.modes) (not (has $name $written)) -}}
+{{- if gt (len $driver.containers) 1 -}}
+{{- fail (printf "drivers.%s.containers: a rule of nodes names one container; write rules for %s into node.config.acl, with node.driverRules.enabled=false" $name (join ", " $driver.containers)) -}}
+{{- end -}}
+{{- range $driver.serviceAccounts | default (list "*") -}}
+{{- $profile := dict "name" $name "namespace" $driver.namespace "serviceAccount" . "kubeletDir" $.Values.node.kubeletPath -}}
+{{- range $driver.containers -}}
+{{- $_ := set $profile "container" . -}}
+{{- end -}}
+{{- with $driver.shares -}}
+{{- $_ := set $profile "shares" . -}}
+{{- end -}}
+{{- $profiles = append $profiles $profile -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- toYaml $profiles -}}
+{{- end -}}
+
+{{/*
+Rules for the account node.driverRules.user, as a list: one for each driver that is enabled and has pipes. Pipes of the group system get a
+rule of their own, because that group stops any service.
+*/}}
+{{- define "pipeguard.accountRules" -}}
+{{- $rules := list -}}
 {{- $callers := list (dict "user" .Values.node.driverRules.user "assurance" "process") -}}
 {{- range $name, $driver := include "pipeguard.drivers" . | fromYaml -}}
 {{- if has "Pipes" $driver.modes -}}
@@ -84,16 +169,7 @@ enabled. Pipes of the group system get a rule of their own, because that group s
 {{- end -}}
 {{- end -}}
 {{- end -}}
-{{- if $rules -}}
-{{- $_ := set $config "acl" (set (deepCopy $acl) "rules" $rules) -}}
-{{- end -}}
-{{- end -}}
-{{- if .Values.node.bundle.enabled -}}
-{{- include "pipeguard.checkNodeBundle" . -}}
-{{- $bundle := dict "pool" .Values.node.bundle.pool "keys" "C:\\ProgramData\\Pipeguard\\bundle.key.pub" "file" "C:\\ProgramData\\Pipeguard\\bundle.tar.gz" -}}
-{{- $_ := set $config "bundle" (merge $bundle ($config.bundle | default dict)) -}}
-{{- end -}}
-{{- toYaml $config -}}
+{{- toYaml $rules -}}
 {{- end -}}
 
 {{/*

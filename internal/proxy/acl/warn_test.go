@@ -50,7 +50,7 @@ func TestWarnings(t *testing.T) {
 			t.Errorf("warning %d is %v, want %s: …%s…", i, got[i], w.field, w.problem)
 		}
 	}
-	if got := DenyAll().Warnings(); len(got) != 1 || !strings.Contains(got[0].Problem, "every call is denied") {
+	if got := DenyAll().Warnings(); len(got) > 0 {
 		t.Errorf("DenyAll: %v", got)
 	}
 }

@@ -1,11 +1,13 @@
 package kubelet
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
+	"net/netip"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -23,8 +25,11 @@ type Options struct {
 	URL string
 	// CAFile has the certificates that the kubelet's is to be signed by, in PEM. There is no other trust.
 	CAFile string
-	// ServerName is the name in the kubelet's certificate; empty means the host of URL.
+	// ServerName is the name in the kubelet's certificate. Without it the name is the host of URL, or Node where that is a loopback
+	// address, and a certificate that is itself one of CAFile's needs no name.
 	ServerName string
+	// Node is the name of this node, which kubelets have in their certificates.
+	Node string
 	// TokenFile has a bearer token that may get nodes/pods or nodes/proxy, which is more than this program needs and not
 	// within its power to narrow. CertFile and KeyFile are a client certificate. One of the two is needed.
 	TokenFile, CertFile, KeyFile string
@@ -74,12 +79,20 @@ func New(o Options) (*Client, error) {
 		o.Timeout = defaultTimeout
 	}
 	asks, err := httpsclient.New(httpsclient.Options{
-		CAFile: o.CAFile, CADecides: true, ServerName: o.ServerName, TokenFile: o.TokenFile, CertFile: o.CertFile, KeyFile: o.KeyFile, Dial: o.dial,
+		CAFile: o.CAFile, CADecides: true, ServerName: o.serverName(u.Hostname()), OwnCertificate: o.ServerName == "", TokenFile: o.TokenFile, CertFile: o.CertFile, KeyFile: o.KeyFile, Dial: o.dial,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("kubelet: %w", err)
 	}
 	return &Client{url: "https://" + u.Host + "/pods", http: asks, timeout: o.Timeout}, nil
+}
+
+// serverName is the name that the kubelet's certificate must have.
+func (o Options) serverName(host string) string {
+	if ip, err := netip.ParseAddr(host); host == "localhost" || err == nil && ip.IsLoopback() {
+		host = cmp.Or(o.Node, host)
+	}
+	return cmp.Or(o.ServerName, host)
 }
 
 // ServiceAccount implements peer.Accounts.

@@ -133,6 +133,7 @@ func TestServiceAccountIsThePods(t *testing.T) {
 	for name, change := range map[string]func(*Options){
 		"with a token":       func(*Options) {},
 		"by the name":        func(o *Options) { o.ServerName = "node-1" },
+		"by its certificate": func(o *Options) { o.Node = "node-2" },
 		"with a certificate": func(o *Options) { o.TokenFile = ""; o.CertFile, o.KeyFile = certificate(t) },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -147,6 +148,22 @@ func TestServiceAccountIsThePods(t *testing.T) {
 				t.Errorf("the kubelet was asked %d times", f.asked)
 			}
 		})
+	}
+}
+
+func TestTheNameOfTheKubeletIsThatOfTheNodeOnThisMachine(t *testing.T) {
+	for _, test := range []struct{ host, set, node, want string }{
+		{"127.0.0.1", "", "win-1", "win-1"},
+		{"::1", "", "win-1", "win-1"},
+		{"localhost", "", "win-1", "win-1"},
+		{"127.0.0.1", "", "", "127.0.0.1"},
+		{"127.0.0.1", "win-2", "win-1", "win-2"},
+		{"10.0.0.1", "", "win-1", "10.0.0.1"},
+		{"win-2.example", "", "win-1", "win-2.example"},
+	} {
+		if got := (Options{ServerName: test.set, Node: test.node}).serverName(test.host); got != test.want {
+			t.Errorf("%+v: %s", test, got)
+		}
 	}
 }
 

@@ -18,6 +18,7 @@ type plan struct {
 	files   []newContent // the configuration last, so that its readers find the others
 	service bool         // the service is not set up as it should be, or must start again to be
 	start   bool         // the service does not run
+	replace []replaced   // other services that are to be stopped and disabled
 }
 
 // Apply brings the installation about and reports whether there was anything to do. If the new service does not run, what was
@@ -39,8 +40,13 @@ func (i *Installer) Apply(ctx context.Context) (changed bool, err error) {
 }
 
 func (i *Installer) carryOut(ctx context.Context, p plan) (changed bool, err error) {
-	if p.exe || p.service {
+	if p.exe || p.service || p.start && len(p.replace) > 0 {
 		return true, i.replace(ctx, p)
+	}
+	if len(p.replace) > 0 { // they came back while the service runs
+		if err := i.displace(ctx, p.replace); err != nil {
+			return true, err
+		}
 	}
 	if len(p.files) > 0 {
 		if err := i.reconfigure(p); err != nil {
@@ -51,7 +57,7 @@ func (i *Installer) carryOut(ctx context.Context, p plan) (changed bool, err err
 		i.parts.Say("starting service %s, which is %s", i.want.Name, p.before.State)
 		return true, i.start(ctx)
 	}
-	return len(p.files) > 0, nil
+	return len(p.files)+len(p.replace) > 0, nil
 }
 
 // plan changes nothing.
@@ -59,6 +65,12 @@ func (i *Installer) plan() (plan, error) {
 	var p plan
 	var err error
 	if p.before, err = i.parts.Manager.Status(i.want.Name); err != nil {
+		return p, err
+	}
+	if err := i.mayTakeOver(p.before); err != nil {
+		return p, err
+	}
+	if p.replace, err = i.toReplace(); err != nil {
 		return p, err
 	}
 	if p.files, err = i.needed(); err != nil {

@@ -17,6 +17,15 @@ type Copy struct {
 	Read func(file string) ([]byte, error)
 }
 
+// Incomplete is an error of Copy.Read beside a content that is put in place all the same. It says what is missing from it.
+type Incomplete struct{ Err error }
+
+// Error implements error.
+func (e *Incomplete) Error() string { return e.Err.Error() }
+
+// Unwrap is what errors.Is asks.
+func (e *Incomplete) Unwrap() error { return e.Err }
+
 // newContent is the content that a file is to have.
 type newContent struct {
 	path string
@@ -34,21 +43,21 @@ func (c Copy) check(data string) error {
 	return nil
 }
 
-// next returns the content to put in place, or nil if it is there. A file that another account can change is replaced, even
+// next returns the content to put in place, or nil if it is there, and what Read reports. A file that another account can change is replaced, even
 // by the same content: that account could change it later.
 func (c Copy) next(checkWriters func(file string) error) (*newContent, error) {
-	text, err := c.Read(c.From)
-	if err != nil {
-		return nil, err
+	text, refused := c.Read(c.From)
+	if incomplete := (*Incomplete)(nil); refused != nil && !errors.As(refused, &incomplete) {
+		return nil, refused
 	}
 	installed, err := os.ReadFile(c.To)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("read what is installed: %w", err)
+		return nil, errors.Join(refused, fmt.Errorf("read what is installed: %w", err))
 	}
 	if err == nil && bytes.Equal(text, installed) && checkWriters(c.To) == nil {
-		return nil, nil //nolint:nilnil // nothing is to be done
+		return nil, refused
 	}
-	return &newContent{c.To, text}, nil
+	return &newContent{c.To, text}, refused
 }
 
 // needed returns the new contents of files that the service needs.
@@ -72,18 +81,18 @@ func (i *Installer) deliver() (changed bool, err error) {
 	var errs []error
 	for _, c := range i.want.Delivered {
 		f, err := c.next(i.parts.CheckWriters)
-		switch {
-		case errors.Is(err, fs.ErrNotExist):
-		case err != nil:
-			errs = append(errs, fmt.Errorf("%s is not delivered: %w", filepath.Base(c.To), err))
-		case f != nil:
-			if err := f.place(); err != nil {
-				errs = append(errs, err)
-				continue
-			}
-			changed = true
-			i.parts.Say("%s delivered", c.To)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			errs = append(errs, fmt.Errorf("%s is not delivered as a whole: %w", filepath.Base(c.To), err))
 		}
+		if f == nil {
+			continue
+		}
+		if err := f.place(); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		changed = true
+		i.parts.Say("%s delivered", c.To)
 	}
 	return changed, errors.Join(errs...)
 }

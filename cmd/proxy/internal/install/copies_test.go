@@ -132,10 +132,37 @@ func TestABundleThatCannotBeReadKeepsNothingElseFromBeingDone(t *testing.T) {
 	}
 	s.write(s.want.Delivered[0].From, "bad")
 	s.write(s.want.ConfigFrom, "good 2")
-	if _, err := s.apply(); err == nil || !strings.Contains(err.Error(), BundleName+" is not delivered") {
+	if _, err := s.apply(); err == nil || !strings.Contains(err.Error(), BundleName+" is not delivered as a whole") {
 		t.Errorf("got %v", err)
 	}
 	s.has("one", "good 2")
+	s.holds("keys 1", "bundle 1")
+}
+
+func TestACopyOfWhichSomethingIsMissingIsPutInPlaceAndTold(t *testing.T) {
+	s := withCopies(newSite(t))
+	whole := s.want.Delivered[0].Read
+	missing := errors.New("one is missing")
+	s.want.Delivered[0].Read = func(file string) ([]byte, error) {
+		text, err := whole(file)
+		if err == nil {
+			err = &Incomplete{missing}
+		}
+		return text, err
+	}
+	for range 2 {
+		if _, err := s.apply(); !errors.Is(err, missing) || !strings.Contains(err.Error(), BundleName) {
+			t.Errorf("got %v", err)
+		}
+		s.has("one", "good 1")
+		s.holds("keys 1", "bundle 1")
+		s.runs(true)
+	}
+	s.want.Needed[0].Read = s.want.Delivered[0].Read
+	s.write(s.want.Needed[0].From, "keys 2")
+	if _, err := s.apply(); !errors.Is(err, missing) || len(s.services.log) > 0 {
+		t.Errorf("of a file that is needed: %v, %q", err, s.services.log)
+	}
 	s.holds("keys 1", "bundle 1")
 }
 

@@ -22,8 +22,9 @@ type services struct {
 	stopErr  error
 	putErr   error
 	restarts int
-	noLimits bool // it knows of none, as Wine's
-	keeps    bool // it takes no list of privileges away again
+	depend   map[string][]string // by the service that they depend on
+	noLimits bool                // it knows of none, as Wine's
+	keeps    bool                // it takes no list of privileges away again
 }
 
 func (s *services) Status(name string) (winsvc.Status, error) {
@@ -60,10 +61,32 @@ func (s *services) Put(spec winsvc.Spec) (winsvc.Change, error) {
 	return winsvc.Change{Changed: now.Command != was.Command}, nil
 }
 
+func (s *services) Dependents(name string) ([]string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.depend[name], nil
+}
+
+func (s *services) SetStart(name, startType string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now, ok := s.is[name]
+	if !ok {
+		return errors.New("it does not exist")
+	}
+	s.log = append(s.log, startType+" "+name)
+	now.StartType = startType
+	s.is[name] = now
+	return nil
+}
+
 func (s *services) Start(_ context.Context, name string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.is[name]
+	if now.StartType == winsvc.Disabled {
+		return fmt.Errorf("service %s is disabled", name)
+	}
 	exe := winsvc.SplitCommandLine(now.Command)[0]
 	text, err := os.ReadFile(exe)
 	if err != nil {

@@ -49,10 +49,11 @@ func (i *Installer) wait(ctx context.Context, pause time.Duration, sources strin
 func (i *Installer) source() string {
 	sums := sha256.New()
 	add := func(text []byte, err error) {
+		fault := ""
 		if err != nil {
-			text = []byte("\x00" + err.Error())
+			fault = "\x00" + err.Error()
 		}
-		one := sha256.Sum256(text)
+		one := sha256.Sum256(append(text, fault...))
 		_, _ = sums.Write(one[:]) // a hash takes everything
 	}
 	if i.want.ConfigFrom != "" {

@@ -22,7 +22,8 @@ type Removal struct {
 	Say               func(format string, args ...any)
 }
 
-// Apply removes the service, and with Purge its files. What is not there is no error.
+// Apply removes the service, puts back those that were stopped in its favour, and with Purge removes its files. What is not there is no
+// error.
 func (r Removal) Apply(ctx context.Context) error {
 	before, err := r.Manager.Status(r.Name)
 	if err != nil {
@@ -45,10 +46,12 @@ func (r Removal) Apply(ctx context.Context) error {
 	if err := r.RemoveEventSource(); err != nil {
 		r.Say("note: %v", err)
 	}
+	// A credential that nobody uses any more is not left lying about.
+	err = errors.Join(removeAll(r.Say, filepath.Join(r.Data, KubeletTokenName)), r.putBack(ctx))
 	if !r.Purge {
-		return nil
+		return err
 	}
-	return r.purge(before.Command)
+	return errors.Join(err, r.purge(before.Command))
 }
 
 // purge removes files by name. A program of another name is not ours, and stays.
@@ -64,24 +67,30 @@ func (r Removal) purge(command string) error {
 			r.Say("%s is not ours and stays", args[0])
 		}
 	}
-	for _, name := range []string{ConfigName, KeysName, BundleName} {
+	for _, name := range []string{ConfigName, KeysName, BundleName, KubeletTokenName, KubeletCAName} {
 		for _, suffix := range []string{"", newSuffix, oldSuffix} {
 			files = append(files, filepath.Join(r.Data, name)+suffix)
 		}
 	}
-	var errs []error
-	for _, file := range files {
-		switch err := os.Remove(file); {
-		case err == nil:
-			r.Say("%s removed", file)
-		case ignoreMissing(err) != nil:
-			errs = append(errs, fmt.Errorf("remove %s (a program cannot remove itself): %w", file, err))
-		}
-	}
+	err := removeAll(r.Say, files...)
 	if left, err := os.ReadDir(r.Data); err == nil && len(left) > 0 {
 		r.Say("%s stays: there are records in it", r.Data)
 	} else {
 		_ = os.Remove(r.Data)
+	}
+	return err
+}
+
+// removeAll removes files, those that are there.
+func removeAll(say func(format string, args ...any), files ...string) error {
+	var errs []error
+	for _, file := range files {
+		switch err := os.Remove(file); {
+		case err == nil:
+			say("%s removed", file)
+		case ignoreMissing(err) != nil:
+			errs = append(errs, fmt.Errorf("remove %s (a program cannot remove itself): %w", file, err))
+		}
 	}
 	return errors.Join(errs...)
 }

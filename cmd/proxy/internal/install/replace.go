@@ -67,6 +67,9 @@ func (i *Installer) exchange(ctx context.Context, p plan, files []*replacement) 
 			return err
 		}
 	}
+	if err := i.displace(ctx, p.replace); err != nil {
+		return err
+	}
 	for _, f := range files {
 		if err := f.swap(); err != nil {
 			return fmt.Errorf("put %s in place: %w", f.path, err)
@@ -99,7 +102,7 @@ func (i *Installer) restore(ctx context.Context, p plan, files []*replacement) e
 			errs = append(errs, fmt.Errorf("put %s back: %w", f.path, err))
 		}
 	}
-	errs = append(errs, i.restoreService(ctx, p.before))
+	errs = append(errs, i.giveBack(ctx, p.replace), i.restoreService(ctx, p.before))
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("and it could not all be put back: %w", err)
 	}

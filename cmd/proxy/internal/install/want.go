@@ -31,8 +31,11 @@ type Want struct {
 	AllPrivileges bool
 	// Needed are files that go with the configuration, such as keys: with a fault in one nothing is changed.
 	Needed []Copy
-	// Delivered are files of data that the service verifies by itself, such as bundles. They may be missing.
+	// Delivered are files that change while the service runs, such as bundles, which it verifies, and credentials. They may be missing.
 	Delivered []Copy
+	// Replace are services that are stopped and disabled in favour of this one. With Name among them, a service of that name is
+	// taken over whatever it runs.
+	Replace []string
 }
 
 // Parts are what an installation touches beside files.
@@ -66,6 +69,12 @@ const (
 	KeysName = "bundle.key.pub"
 	// BundleName is the newest bundle that came to the node, before it was verified.
 	BundleName = "bundle.tar.gz"
+	// KubeletTokenName is the token that the service asks the kubelet with.
+	KubeletTokenName = "kubelet.token"
+	// KubeletCAName are the certificates that the kubelet is known by.
+	KubeletCAName = "kubelet-ca.crt"
+	// ReplacedName is what was stopped in favour of the service.
+	ReplacedName = "replaced.json"
 )
 
 // exeName is the name of the installed program.
@@ -75,6 +84,8 @@ const exeName = "proxy.exe"
 type Installer struct {
 	want  Want
 	parts Parts
+
+	returned returned
 }
 
 // New reports every fault of w at once.
@@ -85,8 +96,13 @@ func New(w Want, p Parts) (*Installer, error) {
 			errs = append(errs, fmt.Errorf("no %s", f.name))
 		}
 	}
-	if strings.ContainsAny(w.Name, `/\`) || len(w.Name) > 256 {
-		errs = append(errs, fmt.Errorf("name of the service %q: want at most 256 characters, without / and \\", w.Name))
+	for _, name := range append([]string{w.Name}, w.Replace...) {
+		if strings.ContainsAny(name, `/\`) || len(name) > 256 {
+			errs = append(errs, fmt.Errorf("name of a service %q: want at most 256 characters, without / and \\", name))
+		}
+	}
+	if slices.Contains(w.Replace, "") {
+		errs = append(errs, errors.New("no name of a service to replace"))
 	}
 	for _, dir := range []string{w.Programs, w.Data} {
 		if !filepath.IsAbs(dir) {
