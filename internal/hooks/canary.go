@@ -6,6 +6,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/pipeguard/pipeguard/internal/admission"
 	"github.com/pipeguard/pipeguard/internal/floor"
 )
 
@@ -46,7 +47,7 @@ func answerOf(err error) answer {
 	switch {
 	case strings.HasPrefix(message, `admission webhook "`+canaryEntry+`" denied the request: Pipeguard refuses `):
 		return answerRefused
-	case strings.Contains(message, "denied request: "+floor.RefusalBegins):
+	case strings.HasPrefix(message, `podtemplates "`+admission.APICanaryName+`" is forbidden: ValidatingAdmissionPolicy '`) && strings.Contains(message, "' denied request: "+floor.RefusalBegins):
 		return answerFloor
 	case strings.Contains(message, `failed calling webhook "`+canaryEntry+`"`):
 		return answerUnreachable

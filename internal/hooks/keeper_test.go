@@ -328,7 +328,7 @@ func TestMetricsEndWithTheTerm(t *testing.T) {
 
 func TestAKeeperNeedsItsOptions(t *testing.T) {
 	_, err := NewKeeper(Options{})
-	for _, field := range []string{"Cluster", "Objects", "Policies", "Service", "Serves"} {
+	for _, field := range []string{"Cluster", "Policies", "Service", "Serves"} {
 		if err == nil || !strings.Contains(err.Error(), field+" is missing") {
 			t.Errorf("%v does not name %s", err, field)
 		}

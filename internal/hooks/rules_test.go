@@ -90,6 +90,8 @@ func TestTheAnswerToTheCanaryIsUnderstood(t *testing.T) {
 		"by another entry":          {denial(`admission webhook "host-podtemplates.pipeguard.dev" denied the request: Pipeguard refuses PodTemplate`), answerOther},
 		"quoted by another":         {denial(`admission webhook "x" denied the request: admission webhook "podtemplates.pipeguard.dev" denied the request: Pipeguard refuses `), answerOther},
 		"by an admission policy":    {denial(`podtemplates "pipeguard-canary" is forbidden: ValidatingAdmissionPolicy 'x' with binding 'x' denied request: no`), answerOther},
+		"by the floor":              {denial(`podtemplates "pipeguard-canary" is forbidden: ValidatingAdmissionPolicy 'x' with binding 'x' denied request: Pipeguard's floor refuses it. PG003`), answerFloor},
+		"the floor, by another":     {denial(`admission webhook "x" denied the request: ValidatingAdmissionPolicy 'x' with binding 'x' denied request: Pipeguard's floor refuses it. `), answerOther},
 		"admitted":                  {nil, answerAdmitted},
 		"no replica":                {unreachable(), answerUnreachable},
 		"another webhook is away":   {apierrors.NewInternalError(errors.New(`failed calling webhook "x": no endpoints available`)), answerNone},

@@ -67,6 +67,7 @@ var (
 		"pipeguard.dev/guardednodes: get list watch delete",
 		"/nodes: get",
 		"admissionregistration.k8s.io/validatingwebhookconfigurations[pipeguard-webhook,pipeguard-policies]: get list watch patch",
+		"admissionregistration.k8s.io/validatingadmissionpolicies,validatingadmissionpolicybindings[pipeguard-floor,pipeguard-floor-volumes]: get list watch create update patch delete",
 	}
 	ownRights = []string{
 		"coordination.k8s.io/leases: get list watch create update patch delete",

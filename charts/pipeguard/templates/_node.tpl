@@ -57,7 +57,7 @@ directories, C:\hpc\ID or C:\C\ID where it cannot. Only the runtime replaces it:
 
 {{/* What the service asks the kubelet with is brought, unless the configuration says how the kubelet is asked. */}}
 {{- define "pipeguard.nodeIdentity" -}}
-{{- if and .Values.node.identity.enabled (not (hasKey (.Values.node.config.containers | default dict) "kubelet")) -}}
+{{- if and .Values.node.identity.enabled (not (hasKey ((.Values.node.config | default dict).containers | default dict) "kubelet")) -}}
 true
 {{- end -}}
 {{- end -}}
@@ -118,7 +118,7 @@ own operations, whatever methods the values have: those are for bundles.
 */}}
 {{- define "pipeguard.nodeProfiles" -}}
 {{- $written := list -}}
-{{- range (.Values.node.config.acl | default dict).profiles | default list -}}
+{{- range ((.Values.node.config | default dict).acl | default dict).profiles | default list -}}
 {{- $isMap := kindIs "map" . -}}
 {{- $written = append $written (ternary (get (ternary . dict $isMap) "name") . $isMap) -}}
 {{- end -}}
