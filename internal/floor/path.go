@@ -73,7 +73,9 @@ func guardedDirectories(lists ...[]string) (directories, error) {
 			return directories{}, fmt.Errorf("guarded directory: %w", err)
 		}
 		drive, names := d.Parts()
-		within[drive], above[drive] = within[drive], above[drive] // the root of the drive is above it
+		if _, ok := within[drive]; !ok {
+			within[drive] = nil // the root of the drive is above it, whatever else is
+		}
 		for _, names := range aliases(names) {
 			parents, whole := expressible(names)
 			for i := 1; i <= len(parents); i++ {

@@ -178,12 +178,13 @@ func (k *Keeper) begins(ctx context.Context, objects *admissionregistrationv1.Va
 		k.staged = k.options.Now()
 	}
 	err := k.ask(ctx)
-	switch {
-	case k.last == answerRefused:
+	switch k.last {
+	case answerRefused:
 		return true, nil
-	case k.last == answerUnreachable:
+	case answerUnreachable:
 		k.staged = k.options.Now() // it goes by the configuration
 		return k.hold("the API server cannot call the webhook", err), nil
+	case answerAdmitted, answerFloor, answerOther, answerNone: // which prove nothing
 	}
 	return k.options.Now().Sub(k.staged) >= settle || k.hold("the API server has yet to ask a replica", err), nil
 }

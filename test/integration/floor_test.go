@@ -144,8 +144,12 @@ func TestTheFloorHoldsWithoutTheWebhook(t *testing.T) {
 		t.Run("no pipe is open over all vectors and routes", noPipeIsOpen)
 		t.Run("permitted pods and harmless ones start", func(t *testing.T) {
 			for name, o := range map[string]client.Object{
-				"a driver":                pod(drivers, driver, pipe),
-				"a pod of Linux":          func() client.Object { p := pod(mine, "", `/odd ../path`); p.Spec.OS = &corev1.PodOS{Name: corev1.Linux}; return p }(),
+				"a driver": pod(drivers, driver, pipe),
+				"a pod of Linux": func() client.Object {
+					p := pod(mine, "", `/odd ../path`)
+					p.Spec.OS = &corev1.PodOS{Name: corev1.Linux}
+					return p
+				}(),
 				"one that does not say":   pod(mine, "", "/var/lib/data", "/etc/ssl", "/"),
 				"a pod of Windows":        pod(mine, "", `C:\app\data`, `D:\logs`),
 				"a HostProcess container": func() client.Object { p := pod(mine, ""); hostProcess(&p.Spec); return p }(),

@@ -98,9 +98,8 @@ func (o *Objects) put(ctx context.Context, want floor.Object) (change, error) {
 	case isAs(live, want):
 		return unchanged, nil
 	}
-	next := want.DeepCopyObject().(floor.Object) //nolint:forcetypeassert // a copy is of the same type
-	next.SetResourceVersion(live.GetResourceVersion())
-	if err := o.client.Update(ctx, next, manager); err != nil {
+	want.SetResourceVersion(live.GetResourceVersion())
+	if err := o.client.Update(ctx, want, manager); err != nil {
 		return fail(err)
 	}
 	return altered, nil

@@ -235,7 +235,7 @@ func managersOf(fields []metav1.ManagedFieldsEntry) []string {
 		var owned struct {
 			Webhooks map[string]json.RawMessage `json:"f:webhooks"`
 		}
-		if err := json.Unmarshal(f.FieldsV1.Raw, &owned); err != nil {
+		if err := json.Unmarshal(f.FieldsV1.GetRawBytes(), &owned); err != nil {
 			names[f.Manager] = true // what is not understood may be anything
 			continue
 		}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -47,7 +47,7 @@ func (c *connection) AddFlags(cmd *cobra.Command) {
 // open makes a client and asks nothing yet. namespace is that of the command line, or empty.
 func (c *connection) open(namespace string) (*api, error) {
 	for _, name := range []string{namespace, c.guardNamespace} {
-		if faults := path.IsValidPathSegmentName(name); len(faults) > 0 {
+		if faults := content.IsPathSegmentName(name); len(faults) > 0 {
 			return nil, fmt.Errorf("namespace %q: %s", name, faults[0])
 		}
 	}

@@ -46,7 +46,7 @@ func TestAStrictClusterIsEnforcedEverywhere(t *testing.T) {
 // get returns an object of the fake to be changed.
 func get[T any](t *testing.T, f *fakeAPI, path string, i int) T {
 	t.Helper()
-	var o any = f.objects[path]
+	o := f.objects[path]
 	if list := f.lists[path]; o == nil {
 		o = list[i]
 	}
@@ -111,8 +111,8 @@ func TestWhereTheGuardIsNotEnforced(t *testing.T) {
 		}, "objects", "UPDATE of deployments.apps is not sent"},
 		"another writer": {func(f *fakeAPI) {
 			get[configurationOf](t, f, atConfigurations, 0).ManagedFields = []metav1.ManagedFieldsEntry{
-				{Manager: "helm", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:webhooks":{".":{},"k:{\"name\":\"a\"}":{"f:rules":{}}}}`)}},
-				{Manager: "kubectl-edit", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:webhooks":{"k:{\"name\":\"a\"}":{"f:matchConditions":{}}}}`)}},
+				{Manager: "helm", FieldsV1: metav1.NewFieldsV1(`{"f:webhooks":{".":{},"k:{\"name\":\"a\"}":{"f:rules":{}}}}`)},
+				{Manager: "kubectl-edit", FieldsV1: metav1.NewFieldsV1(`{"f:webhooks":{"k:{\"name\":\"a\"}":{"f:matchConditions":{}}}}`)},
 			}
 		}, "objects", "was written by more than one: helm, kubectl-edit"},
 		"an admitted probe": {func(f *fakeAPI) { delete(f.answers, atPods) }, "probe", "was admitted"},

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/pipeguard/pipeguard/cmd/pipeguard/internal/cli"
@@ -98,7 +98,7 @@ func objectNamed(args []string) (metav1.APIResource, string, error) {
 		}
 		name = args[1]
 	}
-	if faults := path.IsValidPathSegmentName(name); name == "" || len(faults) > 0 {
+	if faults := content.IsPathSegmentName(name); name == "" || len(faults) > 0 {
 		return metav1.APIResource{}, "", fmt.Errorf("%q is no object: want KIND/NAME, such as pod/web", strings.Join(args, " "))
 	}
 	bare, _, _ := strings.Cut(strings.ToLower(kind), ".") // deployments.apps
