@@ -18,7 +18,7 @@ func (o *objects) podVariables() []variable {
 		// The same update passes the webhook: it changes nothing that there could be a reason to refuse.
 		{"unchanged", "request.operation == 'UPDATE' && request.?subResource.orValue('') == '' && " +
 			bind("before", holder("oldObject"), "before.?spec.orValue({}) == variables.pod && "+
-				bind("a", runtimeAnnotations("before"), bind("b", runtimeAnnotations("variables.held"), "a == b")))},
+				bind("a", runtimeAnnotations("before"), bind("b", runtimeAnnotations("variables.held"), "a.all(x, x in b) && b.all(x, x in a)")))}, // the keys of a mapping have no order,
 		// The mirror of a static pod, at the hands of its own node: the pod runs whether or not there is a mirror.
 		{"mirror", "request.operation == 'CREATE' && request.?subResource.orValue('') == '' && dyn(object).kind == 'Pod' && 'kubernetes.io/config.mirror' in variables.held.?metadata.?annotations.orValue({}) && " +
 			"variables.pod.?nodeName.orValue('') != '' && request.userInfo.?username.orValue('') == 'system:node:' + variables.pod.?nodeName.orValue('') && " +
