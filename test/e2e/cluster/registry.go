@@ -18,7 +18,7 @@ const registryHost = "localhost:5000"
 
 // StartRegistry starts an empty registry, and returns its host and port. It keeps what is pushed in memory.
 func (c *Cluster) StartRegistry(ctx context.Context) (host string, err error) {
-	exe := c.path("registry")
+	exe := c.path("registry-server")                                                                                   // "registry" is a directory of helm's
 	build := exec.CommandContext(ctx, "go", "build", "-o", exe, "github.com/google/go-containerregistry/cmd/registry") // #nosec G204 -- the module that pushes, too
 	build.Dir = filepath.Join(harness.Root(), "hack", "image")
 	if out, err := build.CombinedOutput(); err != nil {
