@@ -57,7 +57,11 @@ func TestTheKubeletIsKnownByTheClusterAndByItsOwnCertificateOfNow(t *testing.T) 
 
 	renewed := harness.SelfSigned(t, "win-1")
 	put(t, filepath.Join(pki, "kubelet-server-2.pem"), renewed.PEM+renewed.KeyPEM)
-	if err := os.Symlink(filepath.Join(pki, "kubelet-server-2.pem"), f.certificates[0]); err != nil {
+	err := os.Symlink(filepath.Join(pki, "kubelet-server-2.pem"), f.certificates[0])
+	if err == nil { // Wine says that it has made one, and has not
+		_, err = os.Readlink(f.certificates[0])
+	}
+	if err != nil {
 		t.Skip("NOT TESTED: a link cannot be made here:", err)
 	}
 	authorities(renewed.PEM, own.PEM)
