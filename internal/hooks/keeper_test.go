@@ -32,20 +32,20 @@ func TestNothingIsAskedBeforeAReplicaServes(t *testing.T) {
 			}
 		})
 		after(10 * time.Minute)
-		if got := m.inForce(t); len(got) > 0 || len(m.asked) > 0 {
-			t.Fatalf("without a replica that serves, %q are in force, and there were %d canaries", got, len(m.asked))
+		if got := m.inForce(t); len(got) > 0 || len(m.canaries()) > 0 {
+			t.Fatalf("without a replica that serves, %q are in force, and there were %d canaries", got, len(m.canaries()))
 		}
 		serves.Store(true)
 		after(5 * time.Second)
 		if got := m.inForce(t); len(got) != entries {
 			t.Errorf("in force are %q", got)
 		}
-		if !strings.HasSuffix(m.writes[0], strings.Join(first, " ")) || len(m.writes) != 3 {
-			t.Errorf("written in this order: %q", m.writes)
+		if !strings.HasSuffix(m.written()[0], strings.Join(first, " ")) || len(m.written()) != 3 {
+			t.Errorf("written in this order: %q", m.written())
 		}
 		serves.Store(false)
 		after(10 * time.Minute)
-		if got := m.inForce(t); len(got) != entries || len(m.writes) != 3 {
+		if got := m.inForce(t); len(got) != entries || len(m.written()) != 3 {
 			t.Errorf("for want of a replica, %q are left in force", got)
 		}
 	})
@@ -227,10 +227,10 @@ func TestTheCanaryIsSentEveryMinuteAndAfterAChange(t *testing.T) {
 		m, reg := newMemory(t), prometheus.NewRegistry()
 		r := run(t, m, func(o *Options) { o.Metrics = NewMetrics(reg) })
 		after(time.Minute)
-		before := len(m.asked)
+		before := len(m.canaries())
 		after(time.Hour)
-		if n := len(m.asked) - before; n < 55 || n > 65 || slices.ContainsFunc(m.asked, func(s string) bool { return s != metav1.NamespaceSystem }) {
-			t.Errorf("%d canaries in an hour, to %q", n, m.asked[:1])
+		if n := len(m.canaries()) - before; n < 55 || n > 65 || slices.ContainsFunc(m.canaries(), func(s string) bool { return s != metav1.NamespaceSystem }) {
+			t.Errorf("%d canaries in an hour, to %q", n, m.canaries()[:1])
 		}
 		// The API server goes by the older configuration for a moment.
 		m.change(func(*admissionregistrationv1.ValidatingWebhookConfiguration) {})
@@ -261,8 +261,8 @@ func TestAMissingConfigurationIsNotInForceAndNoFault(t *testing.T) {
 		if n := r.logs.FilterMessage("configuration missing").Len(); n != 1 {
 			t.Errorf("it was said %d times", n)
 		}
-		if len(m.writes) != 1 || len(m.asked) > 0 || r.logs.FilterMessage("webhook configurations not kept").Len() > 0 {
-			t.Errorf("writes %q, %d canaries, log %v", m.writes, len(m.asked), r.logs.All())
+		if len(m.written()) != 1 || len(m.canaries()) > 0 || r.logs.FilterMessage("webhook configurations not kept").Len() > 0 {
+			t.Errorf("writes %q, %d canaries, log %v", m.written(), len(m.canaries()), r.logs.All())
 		}
 		if text := gathered(t, reg); !strings.Contains(text, `pipeguard_webhook_in_force{configuration="pipeguard-webhook"} 0`) || !strings.Contains(text, `pipeguard_webhook_in_force{configuration="pipeguard-policies"} 1`) {
 			t.Errorf("the metrics are\n%s", text)

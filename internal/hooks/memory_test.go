@@ -114,6 +114,20 @@ func (m *memory) change(change func(c *admissionregistrationv1.ValidatingWebhook
 	m.touch(m.all[objectsName])
 }
 
+// canaries are the namespaces to which canaries were sent.
+func (m *memory) canaries() []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(m.asked)
+}
+
+// written are the writes, each as a configuration and its entries.
+func (m *memory) written() []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(m.writes)
+}
+
 func (m *memory) answers(err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
