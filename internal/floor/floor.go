@@ -42,10 +42,9 @@ func Names(name string) []string { return []string{name, name + "-volumes"} }
 // ErrTooLarge is the error of policies of which there are more than a floor can say.
 var ErrTooLarge = errors.New("the policies are too many for a floor")
 
-// Bounds of what a floor says, in bytes: an expression is read up to 100,000 characters, an object stored up to 1.5 MiB.
 const (
+	// longestChunk is how many bytes of literals an expression has, and one literal more.
 	longestChunk = 40_000
-	mostChunks   = 20
 	// branches bounds how deep an expression is nested; CEL reads 250.
 	branches = 50
 )
@@ -81,9 +80,7 @@ func New(o Options) (*Floor, error) {
 		return nil, fmt.Errorf("floor: %w", err)
 	}
 	made.characters = charactersFor(made.directories)
-	if err := made.say(o.Policies.Permissions()); err != nil {
-		return nil, fmt.Errorf("floor: %w", err)
-	}
+	made.say(o.Policies.Permissions())
 	names := Names(o.Name)
 	if o.Static {
 		for i := range names {
@@ -95,6 +92,11 @@ func New(o Options) (*Floor, error) {
 			policy(names[0], podRules, made.podConditions(), made.podVariables(), made.podValidations()),
 			policy(names[1], volumeRules, nil, made.volumeVariables(), made.volumeValidations()),
 		},
+	}
+	for i := range f.Policies {
+		if !canBeStored(&f.Policies[i].Spec) {
+			return nil, fmt.Errorf("floor: %w", ErrTooLarge)
+		}
 	}
 	for i := range f.Policies {
 		meta := metav1.ObjectMeta{Name: names[i], Labels: maps.Clone(o.Labels), Annotations: map[string]string{RevisionAnnotation: o.Revision}}
@@ -120,7 +122,7 @@ func charactersFor(d directories) int {
 }
 
 // say puts policies and subjects into expressions: literals, and no parameters, since of several parameter objects each would be asked alone.
-func (o *objects) say(all map[string]admission.PipePolicy) error {
+func (o *objects) say(all map[string]admission.PipePolicy) {
 	var names []string
 	for i, group := range grouped(policies(all)) {
 		name := fmt.Sprintf("policies%d", i)
@@ -159,15 +161,33 @@ func (o *objects) say(all map[string]admission.PipePolicy) error {
 		names = append(names, "variables."+name)
 	}
 	o.namespaces = strings.Join(append(names, "false"), " || ")
-	for _, c := range o.chunks {
-		if len(c.expression) > 2*longestChunk {
-			return ErrTooLarge
+}
+
+// Bounds of the API server, with room for what it adds: an expression is read up to 100,000 characters, and an object is stored up to 1.5 MiB.
+const (
+	longestExpression = 95_000
+	largestObject     = 1_200_000
+)
+
+// canBeStored says whether the API server takes a policy. One that it refused would leave an older floor in force, or none.
+func canBeStored(s *admissionv1.ValidatingAdmissionPolicySpec) bool {
+	var expressions []string
+	for _, c := range s.MatchConditions {
+		expressions = append(expressions, c.Expression)
+	}
+	for _, v := range s.Variables {
+		expressions = append(expressions, v.Expression)
+	}
+	for _, v := range s.Validations {
+		expressions = append(expressions, v.Expression)
+	}
+	total := 0
+	for _, e := range expressions {
+		if total += len(e); len(e) > longestExpression {
+			return false
 		}
 	}
-	if len(o.chunks) > mostChunks {
-		return ErrTooLarge
-	}
-	return nil
+	return total <= largestObject
 }
 
 func plus(names []string) string {

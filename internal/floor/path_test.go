@@ -2,11 +2,13 @@ package floor
 
 import (
 	"errors"
+	"fmt"
 	"regexp"
 	"strings"
 	"testing"
 	"unicode/utf8"
 
+	"github.com/pipeguard/pipeguard/internal/admission"
 	"github.com/pipeguard/pipeguard/internal/core/access"
 	"github.com/pipeguard/pipeguard/internal/core/pipepath"
 )
@@ -95,15 +97,24 @@ func TestJunctionsLeadToGuardedDirectories(t *testing.T) {
 }
 
 func TestAFloorOfTooManyPoliciesPermitsNothing(t *testing.T) {
-	o := Options{Name: "floor", Policies: many(6000)}
-	if _, err := New(o); !errors.Is(err, ErrTooLarge) {
-		t.Fatalf("got %v", err)
+	long := admission.DefaultParameters()
+	for i := range 10_000 {
+		long.GuardedPipes = append(long.GuardedPipes, fmt.Sprintf("pipe-%d", i))
 	}
-	f, err := Closed(o)
-	if err != nil {
-		t.Fatal(err)
+	for name, p := range map[string]admission.Policies{"subjects": many(6000), "pipes": {Parameters: long}} {
+		o := Options{Name: "floor", Policies: p}
+		if _, err := New(o); !errors.Is(err, ErrTooLarge) {
+			t.Fatalf("%s: got %v", name, err)
+		}
+		f, err := Closed(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(f.Policies[0].Spec.Validations[3].Expression, "csi-proxy") {
+			t.Errorf("%s: the closed floor still names pipes", name)
+		}
 	}
-	if text := f.Policies[0].Spec.Variables; len(text) == 0 || strings.Contains(f.Policies[0].Spec.Validations[3].Expression, "csi-proxy") {
-		t.Error("the closed floor still names pipes")
+	if _, err := New(Options{Name: "floor", Policies: many(1500)}); err != nil {
+		t.Errorf("1500 subjects: %v", err)
 	}
 }
