@@ -9,9 +9,11 @@ const (
 	// mostItems is how many volumes, containers of a kind and annotations an object may have.
 	mostItems = 400
 	// mostMounts is how many mounts all containers may have together.
-	mostMounts = 2000
+	mostMounts = 1000
 	// mostDoors is how many volumes may lead to pipes, or to guarded directories where these are refused.
 	mostDoors = 32
+	// mostComparisons is how many containers that ask for something may be compared with subjects.
+	mostComparisons = mostItems * 32
 	// mostTerms bounds terms of a node affinity, expressions in each and values in each of these. More of them prove nothing.
 	mostTerms = 32
 )

@@ -45,9 +45,14 @@ func (o *objects) podVariables() []variable {
 		variable{"named", "variables.few ? variables.doors.map(d, {'volume': dyn(d.volume), 'pipe': dyn(" + pipeName("d.path") + ")}) : []"},
 		variable{"pipes", "variables.named.map(n, {'volume': dyn(n.volume), 'pipe': dyn(n.pipe), 'by': dyn(variables.policies.filter(p, n.pipe in p.exact || p.beginnings.exists(x, n.pipe.startsWith(x))))})"},
 		variable{"concerned", "variables.few ? (variables.doors + variables.guarded).map(h, h.volume) : []"},
-		variable{"askers", "variables.containers.filter(c, " + o.isAsker() + ").map(c, {'name': c.name, 'mounts': dyn(c.container.?volumeMounts.orValue([]).filter(m, m.name in variables.concerned)), " +
+		variable{"permits", "variables.here.map(s, s.policy)"},
+		variable{"asking", "variables.containers.filter(c, " + o.isAsker() + ").map(c, {'name': c.name, 'mounts': dyn(c.container.?volumeMounts.orValue([]).filter(m, m.name in variables.concerned)), " +
 			"'privileged': dyn(c.container.?securityContext.?privileged.orValue(false)), 'images': dyn(" + imageKeys("c.container.?image.orValue('')") + "), " +
 			"'hostProcess': dyn(" + hostProcess + "), 'runAs': dyn(c.container.?securityContext.?windowsOptions.?runAsUserName.orValue(variables.windows.?runAsUserName.orValue('')).lowerAscii())})"},
+		// Subjects are looked at once for a container, and not for each of its mounts.
+		variable{"compared", fmt.Sprintf("variables.asking.size() * variables.here.size() <= %d", mostComparisons)},
+		variable{"askers", "(variables.compared ? variables.asking : []).map(c, {'mounts': dyn(c.mounts), 'privileged': dyn(c.privileged), 'hostProcess': dyn(c.hostProcess), 'runAs': dyn(c.runAs), " +
+			"'subjects': dyn(variables.here.filter(s, " + isContainer + "))})"},
 	)
 }
 
@@ -84,6 +89,8 @@ func (o *objects) podValidations() []validation {
 	rules := []validation{
 		{"variables.fits && variables.few", fmt.Sprintf("PG003: the object has more than %d volumes, containers of a kind or annotations, %d mounts, %d host paths that would have to be permitted, or %d characters in all host paths: "+
 			"the floor looks at no more, and counts it as one that asks for a guarded pipe", mostItems, mostMounts, mostDoors, o.characters)},
+		{"variables.compared", fmt.Sprintf("PG003: the containers that ask for a pipe, a guarded directory or to be HostProcess containers, times the subjects of PipePolicies that there are for their account, "+
+			"are more than %d: the floor looks at no more, and counts the object as one that asks for a guarded pipe", mostComparisons)},
 		{"variables.named.all(n, n.pipe != '')", "PG003: a hostPath is not plain, and not \\\\.\\pipe\\NAME either, so that it may lead to any pipe. " +
 			"Write it as an absolute path in ASCII, of at most 256 characters, without two dots in a row"},
 		{"variables.hostPaths.size() == 0 || variables.containers.all(c, c.container.?volumeMounts.orValue([]).all(m, " + staysWithin + "))",
@@ -95,14 +102,14 @@ func (o *objects) podValidations() []validation {
 	}
 	if o.directories.related != "" {
 		rules = append(rules,
-			validation{"variables.guarded.size() == 0 || variables.askers.all(c, c.mounts.all(m, variables.guarded.all(h, h.volume != m.name || variables.here.exists(s, " + isContainer + " && (" +
+			validation{"variables.guarded.size() == 0 || variables.askers.all(c, c.mounts.all(m, variables.guarded.all(h, h.volume != m.name || c.subjects.exists(s, (" +
 				"c.hostProcess && " + mayBeHostProcess + " || " + o.isWithin() + " && m.?subPathExpr.orValue('') == '' && (m.?subPath.orValue('') == '' || m.subPath.matches(" + pattern(certainSubPath) + "))))))) && " +
 				"variables.guarded.all(h, variables.askers.exists(c, c.mounts.exists(m, m.name == h.volume)) || variables.here.exists(s, " + o.isWithin() + "))",
 				"PG008, PG011: a hostPath is a guarded directory, is in one, contains one or is spelled so that it may be one, and no PipePolicy permits it"})
 	}
 	if o.refusesHostProcess {
 		rules = append(rules,
-			validation{"variables.askers.all(c, !c.hostProcess || variables.here.exists(s, " + isContainer + " && " + mayBeHostProcess + "))",
+			validation{"variables.askers.all(c, !c.hostProcess || c.subjects.exists(s, " + mayBeHostProcess + "))",
 				"PG005: a container is a HostProcess container, and no PipePolicy permits it"},
 			validation{"!variables.held.?metadata.?annotations.orValue({}).exists(k, !k.matches(r'^[!-~]*$') || k.lowerAscii().startsWith('microsoft.com/hostprocess'))",
 				"PG006: an annotation makes or widens a HostProcess container"})
@@ -122,13 +129,13 @@ var staysWithin = bind("sub", "m.?subPath.orValue('') + m.?subPathExpr.orValue('
 
 // mayMount says whether the container "c" may mount the pipe "n".
 func (o *objects) mayMount() string {
-	return "(n.by == [] ? " + o.ungoverned(o.requirement()) + " : n.by.all(p, p.lenient) || c.privileged && n.by.all(p, p.privileged) || variables.here.exists(s, " +
-		"n.by.exists(p, p.name == s.policy && (!p.both || c.privileged)) && " + isContainer + "))"
+	return "(n.by == [] ? " + o.ungoverned(o.requirement()) + " : n.by.all(p, p.lenient) || c.privileged && n.by.all(p, p.privileged) || c.subjects.exists(s, " +
+		"n.by.exists(p, p.name == s.policy && (!p.both || c.privileged))))"
 }
 
 // mayDeclare says whether the pod may have a volume of the pipe "n" that nothing mounts: whether its account may, whatever its containers are.
 func (o *objects) mayDeclare() string {
-	return "(n.by == [] ? " + o.ungoverned("variables.namespaceAllowed") + " : n.by.all(p, p.lenient) || variables.here.exists(s, n.by.exists(p, p.name == s.policy)))"
+	return "(n.by == [] ? " + o.ungoverned("variables.namespaceAllowed") + " : n.by.all(p, p.lenient) || n.by.exists(p, p.name in variables.permits))"
 }
 
 // ungoverned says whether the pipe "n" of no policy is permitted: it is guarded and meets the requirement, or it is neither guarded nor refused for its power.

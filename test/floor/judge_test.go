@@ -5,11 +5,13 @@ import (
 	"slices"
 	"testing"
 
+	celgo "github.com/google/cel-go/cel"
 	celtypes "github.com/google/cel-go/common/types"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/admission/plugin/cel"
 	"k8s.io/apiserver/pkg/admission/plugin/policy/validating"
@@ -36,7 +38,7 @@ func newJudge(t testing.TB, f *product.Floor) *judge {
 	j := &judge{}
 	for i := range f.Policies {
 		p := &f.Policies[i]
-		compiler, err := cel.NewCompositedCompiler(environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()))
+		compiler, err := cel.NewCompositedCompiler(halfOfTheLimit(t))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -65,6 +67,18 @@ func newJudge(t testing.TB, f *product.Floor) *judge {
 		j.policies = append(j.policies, c)
 	}
 	return j
+}
+
+// halfOfTheLimit are the expressions of the API server, each of which may cost half of what it may there: what takes more fails.
+func halfOfTheLimit(t testing.TB) *environment.EnvSet {
+	t.Helper()
+	set, err := environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()).Extend(environment.VersionedOptions{
+		IntroducedVersion: version.MajorMinor(1, 0), ProgramOptions: []celgo.ProgramOption{celgo.CostLimit(celconfig.PerCallLimit / 2)},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return set
 }
 
 // request is what the API server asks about.
