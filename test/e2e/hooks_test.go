@@ -59,27 +59,27 @@ func changedConfigurations(t *testing.T) {
 		}
 		return err
 	})
-	harness.Eventually(t, time.Minute, "that is an event", happened("RulesRestored"))
+	harness.Eventually(t, time.Minute, "that is an event", happened(webhook, "RulesRestored"))
 
 	// As the admissions enforcer of AKS does.
 	patch(`[{"op":"replace","path":"/webhooks/0/namespaceSelector","value":{"matchExpressions":[{"key":"kubernetes.io/metadata.name","operator":"NotIn","values":["kube-system"]}]}}]`)
-	harness.Eventually(t, time.Minute, "the selector is reported", happened("ConfigurationChanged"))
+	harness.Eventually(t, time.Minute, "the selector is reported", happened(webhook, "ConfigurationChanged"))
 	patch(`[{"op":"replace","path":"/webhooks/0/namespaceSelector","value":{}}]`)
 	harness.Eventually(t, readyLimit, "the webhook enforces", enforces)
 }
 
-// happened says whether there is an event of the webhook's configuration with a reason.
-func happened(reason string) func(context.Context) error {
+// happened says whether there is an event with a reason of an object of the cluster.
+func happened(name, reason string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		var all eventsv1.EventList
 		if err := shared.Client.List(ctx, &all, client.InNamespace(metav1.NamespaceDefault)); err != nil {
 			return err
 		}
 		for _, e := range all.Items {
-			if e.Reason == reason && e.Regarding.Name == webhook {
+			if e.Reason == reason && e.Regarding.Name == name {
 				return nil
 			}
 		}
-		return fmt.Errorf("none of %d events is %s", len(all.Items), reason)
+		return fmt.Errorf("none of %d events is %s of %s", len(all.Items), reason, name)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
@@ -15,6 +16,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/pipeguard/pipeguard/test/routes"
 )
 
 // kind is a kind of object that a load creates again and again.
@@ -26,12 +29,13 @@ const (
 	ordinaryPods kind = "ordinary pods" // never to fail
 	linuxPods    kind = "hostPath pods" // with a plain Linux path: never to fail
 	configMaps   kind = "ConfigMaps"    // never to fail
+	openings     kind = "openings"      // every spelling of a pipe by every route, never to be admitted; none is stored
 )
 
 // pauses bound the load: the machine has two cores, and the cluster must do its work beside it.
 var pauses = map[kind]time.Duration{
 	evilPods: 10 * time.Millisecond, driverPods: 50 * time.Millisecond, ordinaryPods: 50 * time.Millisecond,
-	linuxPods: 100 * time.Millisecond, configMaps: 100 * time.Millisecond,
+	linuxPods: 100 * time.Millisecond, configMaps: 100 * time.Millisecond, openings: 20 * time.Millisecond,
 }
 
 // tally counts what became of the requests of one kind.
@@ -39,8 +43,10 @@ type tally struct {
 	counts  map[verdict]int
 	longest time.Duration
 	last    verdict
-	lost    string   // why the first request found no webhook
-	wrong   []string // what must not happen, the first few
+	outage  time.Duration // the longest time from a failure to the next admission
+	failing time.Time     // since when there was none; zero after one
+	lost    string        // why the first request found no webhook
+	wrong   []string      // what must not happen, the first few
 }
 
 // load creates objects of every kind in one namespace until it is stopped. What was admitted it deletes at once.
@@ -80,6 +86,14 @@ func startLoad(t *testing.T, kinds ...kind) *load {
 		},
 		driverPods: func(name string) client.Object { return driverPod(name, unscheduled) },
 	}
+	if slices.Contains(kinds, openings) {
+		all := routes.Openings(t, loadNamespace)
+		makers[openings] = func(name string) client.Object {
+			o := all[rand.IntN(len(all))].Object.DeepCopyObject().(client.Object)
+			o.SetName(name)
+			return o
+		}
+	}
 	for _, k := range kinds {
 		l.tallies[k] = &tally{counts: map[verdict]int{}}
 	}
@@ -95,15 +109,19 @@ func (l *load) create(ctx context.Context, k kind, object func(string) client.Ob
 	for i := 0; ; i++ {
 		o := object(fmt.Sprintf("%s-%d", strings.ReplaceAll(strings.ToLower(string(k)), " ", "-"), i))
 		began := time.Now()
-		err := shared.Client.Create(ctx, o)
+		var options []client.CreateOption
+		if k == openings {
+			options = append(options, client.DryRunAll)
+		}
+		err := shared.Client.Create(ctx, o, options...)
 		if ctx.Err() != nil {
-			if k != evilPods { // the answer is lost, but perhaps not the object; an evil one is left for judge to find
+			if k != evilPods && k != openings { // the answer is lost, but perhaps not the object; an evil one is left for judge to find
 				_ = shared.Client.Delete(context.WithoutCancel(ctx), o, client.GracePeriodSeconds(0))
 			}
 			return
 		}
 		l.count(k, verdictOf(err), time.Since(began), err)
-		if err == nil && k != evilPods {
+		if err == nil && k != evilPods && k != openings {
 			// A failure shows in the next creation or in the list of what is left.
 			_ = shared.Client.Delete(context.WithoutCancel(ctx), o, client.GracePeriodSeconds(0))
 		}
@@ -126,10 +144,20 @@ func (l *load) count(k kind, v verdict, took time.Duration, err error) {
 	if v == unreachable && tally.lost == "" {
 		tally.lost = err.Error()
 	}
+	if v == admitted {
+		tally.failing = time.Time{}
+	} else if tally.failing.IsZero() {
+		tally.failing = time.Now()
+	}
+	if !tally.failing.IsZero() {
+		tally.outage = max(tally.outage, time.Since(tally.failing))
+	}
 	fine := v == admitted
 	switch k {
+	case openings:
+		fine = v != admitted // one that nobody could store fails for that
 	case evilPods:
-		fine = v == refused || v == unjudged || v == unreachable
+		fine = v == refused || v == floored || v == unjudged || v == unreachable
 	case driverPods:
 		fine = v == admitted || v == unjudged || v == unreachable
 	}
@@ -161,8 +189,8 @@ func (l *load) judge(t *testing.T) {
 	l.stop()
 	for _, k := range slices.Sorted(maps.Keys(l.tallies)) {
 		tally := l.tallies[k]
-		t.Logf("%-14s %5d admitted %5d refused %5d unjudged %5d unreachable %5d failed, the longest took %4d ms", k,
-			tally.counts[admitted], tally.counts[refused], tally.counts[unjudged], tally.counts[unreachable], tally.counts[failed], tally.longest.Milliseconds())
+		t.Logf("%-14s %5d admitted %5d refused %5d by the floor %5d unjudged %5d unreachable %5d failed, the longest took %4d ms", k,
+			tally.counts[admitted], tally.counts[refused], tally.counts[floored], tally.counts[unjudged], tally.counts[unreachable], tally.counts[failed], tally.longest.Milliseconds())
 		for _, w := range tally.wrong {
 			t.Errorf("%s: %s", k, w)
 		}

@@ -11,6 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/pipeguard/pipeguard/internal/floor"
 )
 
 // verdict is what became of a request.
@@ -19,9 +21,10 @@ type verdict string
 const (
 	admitted    verdict = "admitted"
 	refused     verdict = "refused"
-	unjudged    verdict = "unjudged"    // refused because there was no time for a judgement
-	unreachable verdict = "unreachable" // the API server refused because no webhook answered
-	failed      verdict = "failed"      // for another reason than admission
+	floored     verdict = "refused by the floor" // before a webhook was asked
+	unjudged    verdict = "unjudged"             // refused because there was no time for a judgement
+	unreachable verdict = "unreachable"          // the API server refused because no webhook answered
+	failed      verdict = "failed"               // for another reason than admission
 )
 
 // verdictOf reads the API server's words: it has no code that tells a refusal from a webhook that cannot be reached.
@@ -33,6 +36,8 @@ func verdictOf(err error) verdict {
 		return unjudged
 	case strings.Contains(err.Error(), ".pipeguard.dev\" denied the request"):
 		return refused
+	case strings.Contains(err.Error(), floor.RefusalBegins):
+		return floored
 	case strings.Contains(err.Error(), "failed calling webhook"):
 		return unreachable
 	default:

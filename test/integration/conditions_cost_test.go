@@ -17,10 +17,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pipeguard/pipeguard/internal/hooks"
 	"github.com/pipeguard/pipeguard/test/integration/cluster"
+	"github.com/pipeguard/pipeguard/test/routes"
 )
 
 // bounds are those that the chart's conditions test before anything else.
@@ -107,14 +109,9 @@ func mounting(volumes, containers, inits, length, each int) corev1.PodSpec {
 	return s
 }
 
-// routes put a specification into an object of each kind that is asked about.
-func routes(space string, s corev1.PodSpec) []client.Object {
-	template := corev1.PodTemplateSpec{Spec: s}
-	template.Labels = labelled()
-	out := []client.Object{&corev1.Pod{Spec: s}, &corev1.PodTemplate{Template: template}}
-	for _, w := range workloads() {
-		out = append(out, w.make(template))
-	}
+// everyKind puts a specification into an object of each kind that is asked about.
+func everyKind(space string, s corev1.PodSpec) []client.Object {
+	out := routes.Of(corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: routes.Labels()}, Spec: s})
 	for _, o := range out {
 		o.SetNamespace(space)
 		o.SetName("sized-" + strings.ToLower(rand.Text()))
@@ -151,7 +148,7 @@ func TestWhateverTheSizeAnObjectWithAPipeIsSent(t *testing.T) {
 		"long paths, just so many":    {limits.items - 1, 1, 0, 3000},
 	} {
 		for _, first := range []bool{true, false} {
-			all := routes(space, guilty(sized(c.volumes, c.containers, c.inits, c.length), first))
+			all := everyKind(space, guilty(sized(c.volumes, c.containers, c.inits, c.length), first))
 			if c.volumes*c.length > 200*limits.path || c.containers+c.inits > 1000 {
 				all = all[:1] // each takes a second; that all routes have the same bounds is seen with the others
 			}
@@ -176,7 +173,7 @@ func TestWhereverASubPathLeadsOutOfItsVolumeTheObjectIsSent(t *testing.T) {
 	space := namespace(t, "sized")
 	const out = `..\..\Device\NamedPipe\csi-proxy-disk-v1`
 	expectSent := func(name string, s corev1.PodSpec) {
-		all := routes(space, s)
+		all := everyKind(space, s)
 		if name != "small" {
 			all = all[:1] // each takes a second; that all routes have the same conditions is seen with the small ones
 		}
@@ -233,7 +230,7 @@ func TestAPlainObjectWithinTheBoundsIsNotSentNorRefused(t *testing.T) {
 		most(), expressions,
 		mounting(1, 1, 1, limits.path, limits.mounts/2),
 	} {
-		plain = append(plain, routes(space, s)...)
+		plain = append(plain, everyKind(space, s)...)
 	}
 	for _, o := range plain {
 		if res := judged(t, r, o); !res.Allowed || len(res.Findings) > 0 {
@@ -375,7 +372,7 @@ func TestWhatCouldBeBothIsSentOnce(t *testing.T) {
 			s := spec("", `C:\var\lib\kubelet`)
 			s.SecurityContext = &corev1.PodSecurityContext{WindowsOptions: &corev1.WindowsSecurityContextOptions{HostProcess: new(true)}}
 			s.HostNetwork = true
-			for _, o := range routes(space, s) {
+			for _, o := range everyKind(space, s) {
 				if err := at(t).api.Client.Create(t.Context(), o, client.DryRunAll); err != nil {
 					t.Errorf("%T: %v", o, err)
 				}

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pipeguard/pipeguard/test/harness"
+	"github.com/pipeguard/pipeguard/test/routes"
 )
 
 // sample is one object of the corpus.
@@ -214,16 +215,16 @@ func (c *corpus) place(s *corev1.PodSpec) {
 // next makes the next object.
 func (c *corpus) next() sample {
 	s := sample{plain: true}
-	switch kinds := workloads(); c.IntN(4) {
+	switch kinds := routes.Workloads(); c.IntN(4) {
 	case 0:
 		t := c.template(&s.plain)
 		p := &corev1.Pod{Spec: t.Spec}
 		p.Annotations = t.Annotations
 		s.object = p
 	case 1:
-		s.object = volume(pick(c, onHost, local)(c.path(&s.plain)))
+		s.object = volume(pick(c, routes.OnHost, routes.Local)(c.path(&s.plain)))
 	default:
-		s.object = kinds[c.IntN(len(kinds))].make(c.template(&s.plain))
+		s.object = kinds[c.IntN(len(kinds))].Make(c.template(&s.plain))
 	}
 	c.n++
 	s.object.SetName(fmt.Sprintf("sample-%04d", c.n))

@@ -4,10 +4,8 @@ package integration
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -23,6 +21,7 @@ import (
 	"github.com/pipeguard/pipeguard/internal/floor"
 	"github.com/pipeguard/pipeguard/test/harness"
 	"github.com/pipeguard/pipeguard/test/integration/cluster"
+	"github.com/pipeguard/pipeguard/test/routes"
 )
 
 // floorName is the name that the webhook gives its floor if its configuration has none.
@@ -90,7 +89,7 @@ func stands(t *testing.T) {
 		return nil
 	})
 	eventually(t, "the floor holds", func(ctx context.Context) error {
-		for _, o := range []client.Object{pod(drivers, "", pipe), volume(onHost(pipe))} {
+		for _, o := range []client.Object{pod(drivers, "", pipe), volume(routes.OnHost(pipe))} {
 			if err := at(t).api.Client.Create(ctx, o, client.DryRunAll); !isFloored(err) {
 				return fmt.Errorf("%T: %w", o, errors.Join(err, errors.New("not refused by the floor")))
 			}
@@ -158,9 +157,9 @@ func TestTheFloorHoldsWithoutTheWebhook(t *testing.T) {
 					t.Errorf("%s: %v", name, err)
 				}
 			}
-			for _, w := range workloads() {
-				if err := at(t).api.Client.Create(t.Context(), named(w.make(template(driver, pipe)), drivers), client.DryRunAll); err != nil {
-					t.Errorf("%s of a driver: %v", w.kind, err)
+			for _, w := range routes.Workloads() {
+				if err := at(t).api.Client.Create(t.Context(), named(w.Make(template(driver, pipe)), drivers), client.DryRunAll); err != nil {
+					t.Errorf("%s of a driver: %v", w.Kind, err)
 				}
 			}
 		})
@@ -215,47 +214,20 @@ func repaired(ctx context.Context, r *cluster.Replica, want int) error {
 }
 
 func noPipeIsOpen(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join(harness.Root(), "internal", "core", "pipepath", "testdata", "pipe-path-vectors.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var vectors []struct {
-		HostPath, SubPath string
-		Match             bool
-	}
-	if err := json.Unmarshal(text, &vectors); err != nil {
-		t.Fatal(err)
-	}
-	tried, refusedByFloor := 0, 0
-	for _, v := range vectors {
-		if !v.Match {
-			continue
-		}
-		template := template("", v.HostPath)
-		template.Spec.Containers[0].VolumeMounts[0].SubPath = v.SubPath
-		objects := []client.Object{&corev1.Pod{Spec: template.Spec}, &corev1.PodTemplate{Template: template}}
-		for _, w := range workloads() {
-			objects = append(objects, w.make(template))
-		}
-		for _, o := range objects {
-			named(o, drivers)
-		}
-		if v.SubPath == "" {
-			objects = append(objects, volume(onHost(v.HostPath)), volume(local(v.HostPath)))
-		}
-		for _, o := range objects {
-			err := at(t).api.Client.Create(t.Context(), o, client.DryRunAll)
-			if tried++; err == nil {
-				t.Errorf("OPEN: %T with %q, %q is admitted", o, v.HostPath, v.SubPath)
-			} else if isFloored(err) {
-				refusedByFloor++
-			} else if !apierrors.IsInvalid(err) { // nobody could store it
-				t.Errorf("%T with %q, %q: %v", o, v.HostPath, v.SubPath, err)
-			}
+	all := routes.Openings(t, drivers)
+	refusedByFloor := 0
+	for _, o := range all {
+		err := at(t).api.Client.Create(t.Context(), o.Object, client.DryRunAll)
+		if err == nil {
+			t.Errorf("OPEN: %T with %q, %q is admitted", o.Object, o.HostPath, o.SubPath)
+		} else if isFloored(err) {
+			refusedByFloor++
+		} else if !apierrors.IsInvalid(err) { // nobody could store it
+			t.Errorf("%T with %q, %q: %v", o.Object, o.HostPath, o.SubPath, err)
 		}
 	}
-	if tried < 500 || refusedByFloor < tried*3/4 {
-		t.Errorf("%d tried, the floor refused %d", tried, refusedByFloor)
+	if refusedByFloor < len(all)*3/4 {
+		t.Errorf("%d tried, the floor refused %d", len(all), refusedByFloor)
 	}
 }
 

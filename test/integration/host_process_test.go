@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pipeguard/pipeguard/test/integration/cluster"
+	"github.com/pipeguard/pipeguard/test/routes"
 )
 
 // hostProcesses are the ways a pod can ask to be one with its node.
@@ -46,23 +47,23 @@ func TestHostProcessIsWarnedOf(t *testing.T) {
 	guarded(t)
 	others := namespace(t, "others", driver)
 	for name, c := range hostProcesses() {
-		for _, w := range append(workloads(), bare()) {
+		for _, w := range append(routes.Workloads(), bare()) {
 			made := template(driver)
 			c.change(&made)
 			admin, warned := warnings(t)
-			if err := admin.Create(t.Context(), named(w.make(made), others)); err != nil {
-				t.Errorf("%s, %s: %v", w.kind, name, err)
+			if err := admin.Create(t.Context(), named(w.Make(made), others)); err != nil {
+				t.Errorf("%s, %s: %v", w.Kind, name, err)
 			}
 			if len(warned.texts) != 1 || !strings.HasPrefix(warned.texts[0], c.code+": ") || len(warned.texts[0]) > 120 {
-				t.Errorf("%s, %s: warnings %q", w.kind, name, warned.texts)
+				t.Errorf("%s, %s: warnings %q", w.Kind, name, warned.texts)
 			}
 		}
 	}
 }
 
 // bare is a pod, as a workload that is its own template.
-func bare() workload {
-	return workload{kind: "Pod", make: func(t corev1.PodTemplateSpec) client.Object {
+func bare() routes.Workload {
+	return routes.Workload{Kind: "Pod", Make: func(t corev1.PodTemplateSpec) client.Object {
 		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: t.Annotations}, Spec: t.Spec}
 	}}
 }
@@ -89,25 +90,25 @@ func effects(t *testing.T, namespace string) []string {
 func TestHostProcessAndEqualPowerCanBeRefused(t *testing.T) {
 	standalone(t, strings.Replace(parameters, "hostProcess: Warn", "hostProcess: Deny\nequalPower: Deny", 1))
 	others := namespace(t, "others", driver)
-	for _, w := range append(workloads(), bare()) {
-		status := refused(t, at(t).api.Client.Create(t.Context(), named(w.make(template(driver, `C:\Windows`)), others)), "PG008")
+	for _, w := range append(routes.Workloads(), bare()) {
+		status := refused(t, at(t).api.Client.Create(t.Context(), named(w.Make(template(driver, `C:\Windows`)), others)), "PG008")
 		field := "spec.containers[0].volumeMounts[0]"
-		if w.field != "" {
-			field = w.field + "." + field
+		if w.Field != "" {
+			field = w.Field + "." + field
 		}
 		if diff := cmp.Diff([]string{"PG008 " + field}, causes(status)); diff != "" {
-			t.Errorf("%s: causes (-want +got):\n%s", w.kind, diff)
+			t.Errorf("%s: causes (-want +got):\n%s", w.Kind, diff)
 		}
 		for name, c := range hostProcesses() {
 			made := template(driver)
 			c.change(&made)
-			status := refused(t, at(t).api.Client.Create(t.Context(), named(w.make(made), others)), c.code)
-			if got := causes(status); len(got) != 1 || !strings.HasPrefix(got[0], c.code+" "+w.field) {
-				t.Errorf("%s, %s: causes %q", w.kind, name, got)
+			status := refused(t, at(t).api.Client.Create(t.Context(), named(w.Make(made), others)), c.code)
+			if got := causes(status); len(got) != 1 || !strings.HasPrefix(got[0], c.code+" "+w.Field) {
+				t.Errorf("%s, %s: causes %q", w.Kind, name, got)
 			}
 		}
 	}
-	refused(t, at(t).api.Client.Create(t.Context(), volume(onHost(`C:\Windows`))), "PG008")
+	refused(t, at(t).api.Client.Create(t.Context(), volume(routes.OnHost(`C:\Windows`))), "PG008")
 	// An allowed namespace is allowed guarded pipes, nothing else.
 	if err := at(t).api.EnsureNamespace(t.Context(), drivers, driver); err != nil {
 		t.Fatal(err)
@@ -122,7 +123,7 @@ func TestHostProcessAndEqualPowerCanBeIgnored(t *testing.T) {
 	for name, c := range hostProcesses() {
 		made := template(driver, `C:\`)
 		c.change(&made)
-		if err := admin.Create(t.Context(), named(bare().make(made), others)); err != nil {
+		if err := admin.Create(t.Context(), named(bare().Make(made), others)); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -152,7 +153,7 @@ func TestEqualPowerIsRecordedAndPasses(t *testing.T) {
 	if diff := cmp.Diff([]string{"audit"}, effects(t, others)); diff != "" || len(warned.texts) > 0 {
 		t.Errorf("warnings %q, effects (-want +got):\n%s", warned.texts, diff)
 	}
-	v := volume(local(`C:\`))
+	v := volume(routes.Local(`C:\`))
 	deleted(t, v)
 	created(t, v)
 }

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pipeguard/pipeguard/test/integration/cluster"
+	"github.com/pipeguard/pipeguard/test/routes"
 )
 
 func linuxTerm() corev1.NodeSelectorTerm {
@@ -41,12 +42,12 @@ func TestTheAPIServerAndTheWebhookKnowTheSamePodsOfLinux(t *testing.T) {
 	const samples = 400
 	recorder, r := recorded(t), reviewer(t)
 	c := newCorpus(t, namespace(t, "corpus"), 20261128)
-	kinds := append(workloads(), bare())
+	kinds := append(routes.Workloads(), bare())
 	var all []client.Object
 	for range samples {
 		made := template("", pipe)
 		c.place(&made.Spec)
-		o := named(kinds[c.IntN(len(kinds))].make(made), c.namespace)
+		o := named(kinds[c.IntN(len(kinds))].Make(made), c.namespace)
 		err := at(t).api.Client.Create(t.Context(), o, client.DryRunAll)
 		if apierrors.IsInvalid(err) {
 			continue
@@ -74,11 +75,11 @@ func TestAPodOfLinuxIsNotConcerned(t *testing.T) {
 	others := namespace(t, "others")
 	admin, warned := warnings(t)
 	for name, place := range placements() {
-		for _, w := range append(workloads(), bare()) {
+		for _, w := range append(routes.Workloads(), bare()) {
 			made := template("", pipe, `C:\Windows`, "/", "/var/lib/kubelet")
 			place(&made.Spec)
-			if err := admin.Create(t.Context(), named(w.make(made), others)); err != nil {
-				t.Errorf("%s, %s: %v", w.kind, name, err)
+			if err := admin.Create(t.Context(), named(w.Make(made), others)); err != nil {
+				t.Errorf("%s, %s: %v", w.Kind, name, err)
 			}
 		}
 	}
@@ -91,18 +92,18 @@ func TestATemplateThatIsNoLongerOfLinuxIsRefused(t *testing.T) {
 	guarded(t)
 	others := namespace(t, "others")
 	for name, place := range placements() {
-		for _, w := range workloads() {
-			if w.template == nil {
+		for _, w := range routes.Workloads() {
+			if w.Template == nil {
 				continue // the API server refuses any change of it
 			}
 			made := template("", pipe)
 			place(&made.Spec)
-			o := named(w.make(made), others)
+			o := named(w.Make(made), others)
 			created(t, o)
-			s := &w.template(o).Spec
+			s := &w.Template(o).Spec
 			s.OS, s.NodeSelector, s.Affinity = nil, nil, nil
 			if err := at(t).api.Client.Update(t.Context(), o); err == nil {
-				t.Errorf("%s, %s: it was stored", w.kind, name)
+				t.Errorf("%s, %s: it was stored", w.Kind, name)
 			} else {
 				refused(t, err, "PG001")
 			}
@@ -183,9 +184,9 @@ func TestWithoutTheWebhookNodesStartAndNobodyGetsAPipe(t *testing.T) {
 	space := namespace(t, "away")
 	for name, paths := range linuxShapes() {
 		created(t, pod(space, "", paths...))
-		for _, w := range workloads() {
-			if err := at(t).api.Client.Create(t.Context(), named(w.make(template("", paths...)), space)); err != nil {
-				t.Errorf("%s in a %s: %v", name, w.kind, err)
+		for _, w := range routes.Workloads() {
+			if err := at(t).api.Client.Create(t.Context(), named(w.Make(template("", paths...)), space)); err != nil {
+				t.Errorf("%s in a %s: %v", name, w.Kind, err)
 			}
 		}
 	}
@@ -194,7 +195,7 @@ func TestWithoutTheWebhookNodesStartAndNobodyGetsAPipe(t *testing.T) {
 			t.Errorf("%s of Windows: %v", name, err)
 		}
 	}
-	v := volume(local(`C:\var\lib\kubelet`))
+	v := volume(routes.Local(`C:\var\lib\kubelet`))
 	deleted(t, v)
 	created(t, v)
 	subPath := func(path, subPath string) *corev1.Pod {
@@ -212,8 +213,8 @@ func TestWithoutTheWebhookNodesStartAndNobodyGetsAPipe(t *testing.T) {
 		"by a subPath of the root":         subPath("/", "Device/NamedPipe/csi-proxy-disk-v1"),
 		"by a subPath out of a directory":  subPath("/var/lib/kubelet", `..\..\..\Device\NamedPipe\csi-proxy-disk-v1`),
 		"by a subPath out of a drive":      subPath(`C:\x`, `..\..\.\pipe\csi-proxy-disk-v1`),
-		"a volume":                         volume(local(pipe)),
-		"a volume of a root":               volume(onHost("/")),
+		"a volume":                         volume(routes.Local(pipe)),
+		"a volume of a root":               volume(routes.OnHost("/")),
 		"a path that names no single pipe": pod(space, "", `C:\x\..\..\y`),
 	} {
 		if err := at(t).api.Client.Create(t.Context(), o); !unanswered(err) {

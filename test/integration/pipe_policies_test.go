@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pipeguard/pipeguard/api/v1alpha1"
+	"github.com/pipeguard/pipeguard/test/routes"
 )
 
 const diskPipe = `\\.\pipe\csi-proxy-disk-v1`
@@ -80,8 +81,8 @@ func TestActionsAreWhatTheySay(t *testing.T) {
 		t.Errorf("warn: %v, warnings %q", err, warned.texts)
 	}
 	// A PersistentVolume has no subject, and follows the action.
-	refused(t, admin.Create(t.Context(), volume(local(`\\.\pipe\mine-deny`))), "PG007")
-	v := volume(local(`\\.\pipe\mine-warn`))
+	refused(t, admin.Create(t.Context(), volume(routes.Local(`\\.\pipe\mine-deny`))), "PG007")
+	v := volume(routes.Local(`\\.\pipe\mine-warn`))
 	deleted(t, v)
 	if err := admin.Create(t.Context(), v); err != nil || len(warned.texts) != 2 {
 		t.Errorf("a volume: %v, warnings %q", err, warned.texts)

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pipeguard/pipeguard/api/v1alpha1"
+	"github.com/pipeguard/pipeguard/test/routes"
 )
 
 // reported waits until the reports of a namespace have a summary, and returns all results of all parts.
@@ -55,7 +56,7 @@ func TestWhatIsOlderThanTheWebhookIsReported(t *testing.T) {
 	ungoverned(t)
 	var names []string
 	var fixed client.Object
-	guilty := volume(local(pipe))
+	guilty := volume(routes.Local(pipe))
 	deleted(t, guilty)
 	before(t, func() {
 		for i := range spaces {
@@ -73,17 +74,17 @@ func TestWhatIsOlderThanTheWebhookIsReported(t *testing.T) {
 				}
 				created(t, p)
 			}
-			for _, w := range workloads() {
-				o := named(w.make(template("", pipe)), space)
+			for _, w := range routes.Workloads() {
+				o := named(w.Make(template("", pipe)), space)
 				created(t, o)
-				if i == 0 && w.kind == "Deployment" {
+				if i == 0 && w.Kind == "Deployment" {
 					fixed = o
 				}
 			}
 		}
 		created(t, guilty)
 	})
-	kinds := int32(len(workloads()))
+	kinds := int32(len(routes.Workloads()))
 	want := v1alpha1.ReportSummary{Judged: pods + kinds, Deny: pods/10 + kinds, Warn: pods / 10, Audit: pods / 10}
 	rescanned(t, "first")
 	for _, space := range names {
@@ -113,7 +114,7 @@ func TestWhatIsOlderThanTheWebhookIsReported(t *testing.T) {
 	})
 
 	// What is put right leaves the report; what is deleted as well.
-	changed(t, fixed, func() { workloads()[0].template(fixed).Spec.Volumes[0].HostPath.Path = "/var/log" })
+	changed(t, fixed, func() { routes.Workloads()[0].Template(fixed).Spec.Volumes[0].HostPath.Path = "/var/log" })
 	if err := at(t).api.Client.DeleteAllOf(t.Context(), &corev1.Pod{}, client.InNamespace(names[1]), client.GracePeriodSeconds(0)); err != nil {
 		t.Fatal(err)
 	}

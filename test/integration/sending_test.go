@@ -16,6 +16,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/pipeguard/pipeguard/test/routes"
 )
 
 // patches turn a Deployment without volumes into one whose container mounts the pipe.
@@ -25,7 +27,7 @@ func patches(t *testing.T, o client.Object) map[types.PatchType][]byte {
 	part := map[string]any{"spec": map[string]any{"template": map[string]any{"spec": guilty}}}
 	whole := map[string]any{
 		"apiVersion": "apps/v1", "kind": "Deployment", "metadata": map[string]any{"name": o.GetName(), "namespace": o.GetNamespace()},
-		"spec": appsv1.DeploymentSpec{Selector: &metav1.LabelSelector{MatchLabels: labelled()}, Template: template(driver, pipe)},
+		"spec": appsv1.DeploymentSpec{Selector: &metav1.LabelSelector{MatchLabels: routes.Labels()}, Template: template(driver, pipe)},
 	}
 	steps := []map[string]any{
 		{"op": "add", "path": "/spec/template/spec/volumes", "value": guilty.Volumes},
@@ -48,11 +50,11 @@ func patches(t *testing.T, o client.Object) map[types.PatchType][]byte {
 func TestEveryKindOfPatchIsJudgedByItsOutcome(t *testing.T) {
 	guarded(t)
 	others := namespace(t, "others", driver)
-	deployment := workloads()[0]
+	deployment := routes.Workloads()[0]
 	for kind := range patches(t, &appsv1.Deployment{}) {
 		t.Run(string(kind), func(t *testing.T) {
 			for _, space := range []string{others, drivers} {
-				o := named(deployment.make(template(driver)), space)
+				o := named(deployment.Make(template(driver)), space)
 				created(t, o)
 				var options []client.PatchOption
 				if kind == types.ApplyYAMLPatchType {
@@ -104,10 +106,10 @@ func TestWhatIsSentAsProtobufIsJudged(t *testing.T) {
 	}
 	_, err = binary.CoreV1().Pods(others).Create(t.Context(), pod(others, driver, pipe), metav1.CreateOptions{})
 	refused(t, err, "PG001")
-	deployment := named(&appsv1.Deployment{Spec: appsv1.DeploymentSpec{Selector: &metav1.LabelSelector{MatchLabels: labelled()}, Template: template(driver, pipe)}}, others)
+	deployment := named(&appsv1.Deployment{Spec: appsv1.DeploymentSpec{Selector: &metav1.LabelSelector{MatchLabels: routes.Labels()}, Template: template(driver, pipe)}}, others)
 	_, err = binary.AppsV1().Deployments(others).Create(t.Context(), deployment, metav1.CreateOptions{})
 	refused(t, err, "PG001")
-	_, err = binary.CoreV1().PersistentVolumes().Create(t.Context(), volume(local(pipe)), metav1.CreateOptions{})
+	_, err = binary.CoreV1().PersistentVolumes().Create(t.Context(), volume(routes.Local(pipe)), metav1.CreateOptions{})
 	refused(t, err, "PG007")
 	if _, err = binary.CoreV1().Pods(drivers).Create(t.Context(), pod(drivers, driver, pipe), metav1.CreateOptions{}); err != nil {
 		t.Errorf("the driver's: %v", err)

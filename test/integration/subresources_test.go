@@ -14,6 +14,7 @@ import (
 
 	"github.com/pipeguard/pipeguard/internal/admission"
 	"github.com/pipeguard/pipeguard/test/integration/cluster"
+	"github.com/pipeguard/pipeguard/test/routes"
 )
 
 // Whatever else the API server would take an object of a judged kind at is a way around the webhook. In another
@@ -88,17 +89,17 @@ func TestTheConfigurationNamesEveryJudgedKind(t *testing.T) {
 func TestSubresourcesThatAreNotSentGiveNobodyAPipe(t *testing.T) {
 	guarded(t)
 	others := namespace(t, "others", driver)
-	for _, w := range workloads() {
-		if w.template == nil || w.kind == "PodTemplate" {
+	for _, w := range routes.Workloads() {
+		if w.Template == nil || w.Kind == "PodTemplate" {
 			continue // nothing to change, or no status
 		}
-		t.Run(w.kind, func(t *testing.T) {
-			o := named(w.make(template(driver)), others)
+		t.Run(w.Kind, func(t *testing.T) {
+			o := named(w.Make(template(driver)), others)
 			created(t, o)
-			w.template(o).Spec = spec(driver, pipe)
+			w.Template(o).Spec = spec(driver, pipe)
 			_ = at(t).api.Client.Status().Update(t.Context(), o) // whether it is refused or ignored
-			if err := at(t).api.Client.Get(t.Context(), client.ObjectKeyFromObject(o), o); err != nil || len(w.template(o).Spec.Volumes) != 0 {
-				t.Errorf("stored: %+v, %v", w.template(o).Spec.Volumes, err)
+			if err := at(t).api.Client.Get(t.Context(), client.ObjectKeyFromObject(o), o); err != nil || len(w.Template(o).Spec.Volumes) != 0 {
+				t.Errorf("stored: %+v, %v", w.Template(o).Spec.Volumes, err)
 			}
 		})
 	}
@@ -125,7 +126,7 @@ func TestSubresourcesThatAreNotSentGiveNobodyAPipe(t *testing.T) {
 			}
 		})
 	}
-	v := volume(local("/mnt/disk"))
+	v := volume(routes.Local("/mnt/disk"))
 	created(t, v)
 	deleted(t, v)
 	v.Spec.Local.Path = pipe

@@ -7,6 +7,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/pipeguard/pipeguard/test/routes"
 )
 
 func sources() map[string]struct {
@@ -17,8 +19,8 @@ func sources() map[string]struct {
 		make  func(string) corev1.PersistentVolumeSource
 		field string
 	}{
-		"hostPath": {onHost, "spec.hostPath.path"},
-		"local":    {local, "spec.local.path"},
+		"hostPath": {routes.OnHost, "spec.hostPath.path"},
+		"local":    {routes.Local, "spec.local.path"},
 	}
 }
 

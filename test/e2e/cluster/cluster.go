@@ -54,7 +54,13 @@ func (c *Cluster) bringUp(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := c.startControlPlane(ctx); err != nil {
+	if err := c.issueAll(); err != nil {
+		return fmt.Errorf("make certificates: %w", err)
+	}
+	if err := c.connect(); err != nil {
+		return err
+	}
+	if err := c.StartControlPlane(ctx); err != nil {
 		return err
 	}
 	if err := c.configureNode(); err != nil {
@@ -66,7 +72,7 @@ func (c *Cluster) bringUp(ctx context.Context) error {
 	if err := c.Import(ctx, archive); err != nil {
 		return err
 	}
-	if err := errors.Join(c.startProxy(), c.startDNS()); err != nil {
+	if err := c.startDNS(); err != nil {
 		return err
 	}
 	return c.AwaitNode(ctx, since)

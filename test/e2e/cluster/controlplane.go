@@ -5,8 +5,8 @@ package cluster
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
+	"slices"
 	"time"
 )
 
@@ -37,11 +37,8 @@ func (c *Cluster) issueAll() (err error) {
 	)
 }
 
-// startControlPlane starts etcd, the API server, the controllers and the scheduler.
-func (c *Cluster) startControlPlane(ctx context.Context) error {
-	if err := c.issueAll(); err != nil {
-		return fmt.Errorf("make certificates: %w", err)
-	}
+// StartControlPlane starts etcd, the API server, the controllers, the scheduler and kube-proxy, over what etcd had when they stopped.
+func (c *Cluster) StartControlPlane(ctx context.Context) error {
 	// A crash of the machine loses nothing that anybody would miss, and syncing to a slow disk takes seconds.
 	if err := c.run("etcd", "--data-dir="+c.path("etcd"), "--unsafe-no-fsync", "--log-level=warn",
 		"--listen-client-urls="+etcdURL, "--advertise-client-urls="+etcdURL,
@@ -60,9 +57,6 @@ func (c *Cluster) startControlPlane(ctx context.Context) error {
 		"--event-ttl=1h", "--v=1"); err != nil {
 		return err
 	}
-	if err := c.connect(); err != nil {
-		return err
-	}
 	if err := c.newest().Await(ctx, startLimit, c.answers); err != nil {
 		return err
 	}
@@ -71,7 +65,25 @@ func (c *Cluster) startControlPlane(ctx context.Context) error {
 			"--use-service-account-credentials", "--root-ca-file="+c.ca.file("ca.crt"),
 			"--service-account-private-key-file="+c.ca.file("sa.key"), "--bind-address=127.0.0.1"),
 		c.run("kube-scheduler", "--kubeconfig="+c.ca.file("scheduler.conf"), "--leader-elect=false", "--bind-address=127.0.0.1"),
+		c.startProxy(),
 	)
+}
+
+// StopControlPlane ends all that StartControlPlane has started at once, as when a site loses its power, and the programs of ours that run beside it.
+func (c *Cluster) StopControlPlane() {
+	for _, p := range slices.Backward(c.processes) {
+		p.Kill()
+	}
+	c.processes = nil
+}
+
+// StopControllers ends the controllers alone, so that what is deleted stays so until StopControlPlane and StartControlPlane.
+func (c *Cluster) StopControllers() {
+	for _, p := range c.processes {
+		if p.Name == "kube-controller-manager" {
+			p.Kill()
+		}
+	}
 }
 
 // answers asks the API server whether it is ready: its own word, which covers what it sets up at its start.
