@@ -28,7 +28,7 @@ rules would refuse by these, and refuse more: paths that are not plain, and an e
 said in CEL, and are left out with a warning. Nothing keeps the printed policies up to date: print them again when policies change.
 
 With --static the names end in .static.k8s.io, for the directory of staticManifestsDir in the API server's admission configuration
-(alpha in Kubernetes 1.36, feature gate ManifestBasedAdmissionControlConfig). Write the file elsewhere and rename it into that directory: an
+(feature gate ManifestBasedAdmissionControlConfig: alpha in Kubernetes 1.36, on by default since 1.37). Write the file elsewhere and rename it into that directory: an
 empty or removed file unloads the policies, and then every pod is admitted.
 
 Exit code: 0 printed, 2 the parameters or the objects cannot be read, do not work, or are too many for a floor.`,
