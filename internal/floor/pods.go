@@ -68,9 +68,12 @@ func (o *objects) isAsker() string {
 	return asks
 }
 
-// runtimeAnnotations are the keys and values of the annotations that a runtime of Windows may obey.
+// printable is a text of ASCII without blanks.
+const printable = `^[!-~]*$`
+
+// runtimeAnnotations are the keys and values of the annotations that a runtime of Windows may obey, whatever case it ignores: of a key that is not ASCII, CEL cannot tell what it folds to.
 func runtimeAnnotations(held string) string {
-	return fmt.Sprintf("[%s.?metadata.?annotations.orValue({})].map(all, all.filter(k, k.lowerAscii().contains('microsoft.com')).map(k, k + '=' + all[k]))[0]", held)
+	return fmt.Sprintf("[%s.?metadata.?annotations.orValue({})].map(all, all.filter(k, !k.matches(%s) || k.lowerAscii().contains('microsoft.com')).map(k, k + '=' + all[k]))[0]", held, pattern(printable))
 }
 
 // guardedVolumes are the plain host paths that are a guarded directory, or may be.
@@ -111,7 +114,7 @@ func (o *objects) podValidations() []validation {
 		rules = append(rules,
 			validation{"variables.askers.all(c, !c.hostProcess || c.subjects.exists(s, " + mayBeHostProcess + "))",
 				"PG005: a container is a HostProcess container, and no PipePolicy permits it"},
-			validation{"!variables.held.?metadata.?annotations.orValue({}).exists(k, !k.matches(r'^[!-~]*$') || k.lowerAscii().startsWith('microsoft.com/hostprocess'))",
+			validation{"!variables.held.?metadata.?annotations.orValue({}).exists(k, !k.matches(" + pattern(printable) + ") || k.lowerAscii().startsWith('microsoft.com/hostprocess'))",
 				"PG006: an annotation makes or widens a HostProcess container"})
 	}
 	for i := range rules {

@@ -26,7 +26,7 @@ type created struct {
 
 // storedEvery is how many rounds go by from one in which pods are kept to the next: the fewer there are, the less the API
 // server slows down by what it holds. It has no divisor in common with the number of variants, so that each is first at times.
-const storedEvery = 2
+const storedEvery = 3
 
 // creates sends pods to every variant by turns. A round is one block of each sort; the variants of a sort follow one
 // another at once, and each round begins with another of them.

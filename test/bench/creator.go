@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"k8s.io/client-go/rest"
+
+	"github.com/pipeguard/pipeguard/internal/floor"
 )
 
 // order is a sort of request to the API server.
@@ -96,7 +98,7 @@ func (c *creator) create(ctx context.Context, o order) (answer []byte, err error
 }
 
 // sign is part of a refusal by which it is told whose it is.
-var sign = map[string]string{cel: "guarded pipes are not for this pod", webhook: "PG001"}
+var sign = map[string]string{alone: floor.RefusalBegins, webhook: "PG001: container", both: floor.RefusalBegins}
 
 // block sends requests for a while, and returns what each took and how many were refused without a decision.
 func (c *creator) block(ctx context.Context, o order, d time.Duration) (took []time.Duration, undecided int, err error) {

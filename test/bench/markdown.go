@@ -54,7 +54,7 @@ func (f *figures) createTable(b *strings.Builder) {
 	if len(f.Creates) == 0 {
 		return
 	}
-	head(b, "pod", "request", "at once", "no policy p50", "p99", "ValidatingAdmissionPolicy adds p50", "p99", "webhook adds p50", "p99")
+	head(b, "pod", "request", "at once", "no policy p50", "p99", "floor adds p50", "p99", "webhook adds p50", "p99", "both add p50", "p99")
 	for i := 0; i+len(variants) <= len(f.Creates); i += len(variants) {
 		none := f.Creates[i]
 		request := "trial"

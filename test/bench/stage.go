@@ -39,9 +39,10 @@ func (s *stage) note(format string, args ...any) {
 // setUp starts everything, and leaves nothing behind if that does not succeed.
 func setUp(ctx context.Context, size size, progress io.Writer) (s *stage, err error) {
 	s = &stage{size: size, progress: progress}
+	begun := s // s is nil where an error is returned
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, s.clear())
+			err = errors.Join(err, begun.clear())
 		}
 	}()
 	tools, err := cluster.FindTools("kube-apiserver", "etcd", "kubectl", "helm")
@@ -51,9 +52,7 @@ func setUp(ctx context.Context, size size, progress io.Writer) (s *stage, err er
 	if s.dir, err = os.MkdirTemp("", "pipeguard-bench-"); err != nil {
 		return nil, err
 	}
-	chart, err := cluster.RenderChart(ctx, tools, cluster.ChartDir(),
-		"parameters.requirement=AllowedNamespace",
-		"parameters.allowedNamespaces."+namespaceOf(webhook, driver)+".serviceAccounts={"+driverAccount+"}")
+	chart, err := cluster.RenderChart(ctx, tools, cluster.ChartDir(), values()...)
 	if err != nil {
 		return nil, err
 	}

@@ -6,12 +6,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/pipeguard/pipeguard/internal/admission"
+	"github.com/pipeguard/pipeguard/internal/floor"
 	"github.com/pipeguard/pipeguard/test/integration/cluster"
 )
 
@@ -20,11 +25,12 @@ import (
 // requests to another at once, in the same API server. The chart has no selectors; these exist for the comparison alone.
 const (
 	nothing = "nothing" // no policy
-	cel     = "cel"     // a ValidatingAdmissionPolicy
+	alone   = "floor"   // the floor, with no webhook
 	webhook = "webhook" // the chart's webhook
+	both    = "both"    // floor.mode Always
 )
 
-var variants = []string{nothing, cel, webhook}
+var variants = []string{nothing, alone, webhook, both}
 
 const variantLabel = "bench.pipeguard.dev/variant"
 
@@ -36,11 +42,11 @@ func namespaceOf(variant, kind string) string {
 	return "bench-" + variant
 }
 
-func selector(variant string) *metav1.LabelSelector {
-	return &metav1.LabelSelector{MatchLabels: map[string]string{variantLabel: variant}}
+func selector(variants ...string) *metav1.LabelSelector {
+	return &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: variantLabel, Operator: metav1.LabelSelectorOpIn, Values: variants}}}
 }
 
-// makeVariants makes the namespaces, the policy, and turns the chart's configuration to the webhook's namespaces.
+// makeVariants makes the namespaces and the floor, and turns the chart's configuration to the webhook's namespaces.
 func makeVariants(ctx context.Context, api *cluster.APIServer, port int32) (authority []byte, err error) {
 	for _, v := range variants {
 		for _, kind := range []string{plain, driver} {
@@ -56,7 +62,7 @@ func makeVariants(ctx context.Context, api *cluster.APIServer, port int32) (auth
 			}
 		}
 	}
-	if err := makePolicy(ctx, api.Client); err != nil {
+	if err := makeFloor(ctx, api.Client); err != nil {
 		return nil, err
 	}
 	return turnWebhook(ctx, api.Client, port)
@@ -73,7 +79,7 @@ func turnWebhook(ctx context.Context, c client.Client, port int32) (authority []
 	before := configuration.DeepCopy()
 	for i := range configuration.Webhooks {
 		w := &configuration.Webhooks[i]
-		w.NamespaceSelector, w.ClientConfig.Service.Port, authority = selector(webhook), &port, w.ClientConfig.CABundle
+		w.NamespaceSelector, w.ClientConfig.Service.Port, authority = selector(webhook, both), &port, w.ClientConfig.CABundle
 	}
 	if len(authority) == 0 {
 		return nil, errors.New("the webhook configuration has no authority")
@@ -84,47 +90,36 @@ func turnWebhook(ctx context.Context, c client.Client, port int32) (authority []
 	return authority, nil
 }
 
-// The policy does in CEL what can be done for the same parameters: guardedPipes csi-proxy*, requirement AllowedNamespace,
-// one namespace with one service account. It is less than the webhook does, and so a lower bound of what CEL would cost.
-// It does not see:
-//   - other spellings of the same pipe: \\?\pipe\…, GLOBALROOT, \\localhost\pipe\…, doubled separators, dots;
-//   - directories above the pipes, from which a subPath leads to them, and subPaths at all;
-//   - which container mounts what, and whether it is privileged;
-//   - HostProcess containers, pipes and paths of equal power;
-//   - permissions that end by themselves, and policies that are objects: its lists are part of its text.
-const (
-	pipesExpression = `object.spec.?volumes.orValue([]).filter(v, has(v.hostPath) && v.hostPath.path.lowerAscii().replace('/', '\\').startsWith('\\\\.\\pipe\\csi-proxy'))`
-	validExpression = `size(variables.pipes) == 0 || (request.namespace == 'bench-cel-driver' && object.spec.serviceAccountName == '` + driverAccount + `')`
-	textExpression  = `'guarded pipes are not for this pod: ' + variables.pipes.map(v, v.name).join(', ')`
-)
+// parameters are those of the release and of the floor: a driver may have its pipes in the namespaces of the variants that decide.
+func parameters() admission.Parameters {
+	p := admission.DefaultParameters()
+	p.Requirement, p.AllowedNamespaces = admission.AllowedNamespace, map[string]admission.Subjects{}
+	for _, v := range []string{alone, webhook, both} {
+		p.AllowedNamespaces[namespaceOf(v, driver)] = admission.Subjects{ServiceAccounts: []string{driverAccount}}
+	}
+	return p
+}
 
-func makePolicy(ctx context.Context, c client.Client) error {
-	name := metav1.ObjectMeta{Name: "bench"}
-	policy := &admissionregistrationv1.ValidatingAdmissionPolicy{
-		ObjectMeta: name,
-		Spec: admissionregistrationv1.ValidatingAdmissionPolicySpec{
-			FailurePolicy: new(admissionregistrationv1.Fail),
-			MatchConstraints: &admissionregistrationv1.MatchResources{
-				ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{RuleWithOperations: admissionregistrationv1.RuleWithOperations{
-					Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update},
-					Rule:       admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"pods", "pods/ephemeralcontainers"}},
-				}}},
-			},
-			Variables: []admissionregistrationv1.Variable{{Name: "pipes", Expression: pipesExpression}},
-			Validations: []admissionregistrationv1.Validation{{
-				Expression: validExpression, MessageExpression: textExpression, Reason: new(metav1.StatusReasonForbidden),
-			}},
-		},
+// values are the parameters as the chart takes them.
+func values() []string {
+	p := parameters()
+	all := []string{"parameters.requirement=" + string(p.Requirement)}
+	for _, name := range slices.Sorted(maps.Keys(p.AllowedNamespaces)) {
+		all = append(all, "parameters.allowedNamespaces."+name+".serviceAccounts={"+strings.Join(p.AllowedNamespaces[name].ServiceAccounts, ",")+"}")
 	}
-	binding := &admissionregistrationv1.ValidatingAdmissionPolicyBinding{
-		ObjectMeta: name,
-		Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{
-			PolicyName:        policy.Name,
-			ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny},
-			MatchResources:    &admissionregistrationv1.MatchResources{NamespaceSelector: selector(cel)},
-		},
+	return all
+}
+
+// makeFloor makes what the leader would write with floor.mode Always, for the namespaces that are to have it.
+func makeFloor(ctx context.Context, c client.Client) error {
+	made, err := floor.New(floor.Options{Name: "bench", Policies: admission.Policies{Parameters: parameters()}})
+	if err != nil {
+		return err
 	}
-	for _, o := range []client.Object{policy, binding} {
+	for i := range made.Bindings {
+		made.Bindings[i].Spec.MatchResources = &admissionregistrationv1.MatchResources{NamespaceSelector: selector(alone, both)}
+	}
+	for _, o := range made.Objects() {
 		if err := c.Create(ctx, o); err != nil {
 			return fmt.Errorf("create %T: %w", o, err)
 		}

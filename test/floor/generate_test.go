@@ -285,7 +285,7 @@ func (g *generator) subPath() string {
 func (g *generator) meta(namespace string) metav1.ObjectMeta {
 	m := metav1.ObjectMeta{Name: "x", Namespace: namespace, CreationTimestamp: metav1.NewTime(now), UID: "u"}
 	if g.one(8) {
-		m.Annotations = map[string]string{pick(g, "microsoft.com/hostprocess-container", "Microsoft.com/HostProcess-Inherit-User", "example.com/x", "microsoft.com/x", "kubernetes.io/config.mirror"): "true"}
+		m.Annotations = map[string]string{pick(g, "microsoft.com/hostprocess-container", "Microsoft.com/HostProcess-Inherit-User", "example.com/x", "microsoft.com/x", "m\u0130crosoft.com/hostprocess-container", "example.com/\u212A", "kubernetes.io/config.mirror"): "true"}
 	}
 	return m
 }
