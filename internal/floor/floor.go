@@ -236,12 +236,16 @@ func choices(entries []entry, none string) (expressions []string) {
 	return expressions
 }
 
-// podConditions leave out what the floor has nothing to say about: pods of Linux, and those that ask for nothing of their node.
+// isCanary is about the dry run by which the leader finds out whether the API server asks the webhook: it is for the webhook to refuse. What is tried is not stored.
+var isCanary = fmt.Sprintf("request.?dryRun.orValue(false) && request.kind.kind == 'PodTemplate' && request.?name.orValue('') == %s", quote(admission.APICanaryName))
+
+// podConditions leave out what the floor has nothing to say about: the leader's canary, pods of Linux, and those that ask for nothing of their node.
 func (o *objects) podConditions() []admissionv1.MatchCondition {
 	about := func(expression string) string {
 		return bind("held", holder("object"), bind("spec", "held.?spec.orValue({})", expression))
 	}
 	return []admissionv1.MatchCondition{
+		{Name: "is-no-canary", Expression: "!(" + isCanary + ")"},
 		{Name: "may-run-on-windows", Expression: about(mayRunOnWindows)},
 		{Name: "asks-for-its-node", Expression: about(isTooLarge(o.characters) + " || " + o.asks())},
 	}

@@ -5,9 +5,6 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-
-	"github.com/pipeguard/pipeguard/internal/admission"
-	"github.com/pipeguard/pipeguard/internal/floor"
 )
 
 // answer is what became of the canary.
@@ -18,8 +15,6 @@ const (
 	answerRefused answer = "refused"
 	// answerAdmitted means that nobody was asked, or the failure policy let it pass.
 	answerAdmitted answer = "admitted"
-	// answerFloor means that the floor refused it, which the API server asks first: nothing is known of the webhook.
-	answerFloor answer = "floor"
 	// answerUnreachable means that the API server could not call the webhook.
 	answerUnreachable answer = "unreachable"
 	// answerOther means that it was refused, but not by a rule of the webhook.
@@ -28,7 +23,7 @@ const (
 	answerNone answer = "none"
 )
 
-var answers = []answer{answerRefused, answerAdmitted, answerFloor, answerUnreachable, answerOther, answerNone}
+var answers = []answer{answerRefused, answerAdmitted, answerUnreachable, answerOther, answerNone}
 
 // canaryEntry is the entry that is to ask about the canary.
 const canaryEntry = firstEntry + domain
@@ -47,8 +42,6 @@ func answerOf(err error) answer {
 	switch {
 	case strings.HasPrefix(message, `admission webhook "`+canaryEntry+`" denied the request: Pipeguard refuses `):
 		return answerRefused
-	case strings.HasPrefix(message, `podtemplates "`+admission.APICanaryName+`" is forbidden: ValidatingAdmissionPolicy '`) && strings.Contains(message, "' denied request: "+floor.RefusalBegins):
-		return answerFloor
 	case strings.Contains(message, `failed calling webhook "`+canaryEntry+`"`):
 		return answerUnreachable
 	case strings.Contains(message, `cannot create resource "podtemplates"`), !isRefusal(status):
@@ -56,9 +49,6 @@ func answerOf(err error) answer {
 	}
 	return answerOther
 }
-
-// enforces says that the answer is one of the guard.
-func (a answer) enforces() bool { return a == answerRefused || a == answerFloor }
 
 // isRefusal tells a verdict from an API server, or a namespace, that is not there.
 func isRefusal(s *apierrors.StatusError) bool {

@@ -184,7 +184,7 @@ func (k *Keeper) begins(ctx context.Context, objects *admissionregistrationv1.Va
 	case answerUnreachable:
 		k.staged = k.options.Now() // it goes by the configuration
 		return k.hold("the API server cannot call the webhook", err), nil
-	case answerAdmitted, answerFloor, answerOther, answerNone: // which prove nothing
+	case answerAdmitted, answerOther, answerNone: // which prove nothing
 	}
 	return k.options.Now().Sub(k.staged) >= settle || k.hold("the API server has yet to ask a replica", err), nil
 }
@@ -235,17 +235,17 @@ func (k *Keeper) watch(ctx context.Context, objects *admissionregistrationv1.Val
 	edition := fmt.Sprintf("%s/%d", objects.UID, objects.Generation)
 	since, was := k.options.Now().Sub(k.asked), k.last
 	isNew := edition != k.edition
-	if !isNew && !k.again && was.enforces() && since < period {
+	if !isNew && !k.again && was == answerRefused && since < period {
 		return period - since
 	}
 	k.edition, k.again = edition, isNew
-	if err := k.ask(ctx); k.last != was && !k.last.enforces() {
+	if err := k.ask(ctx); k.last != was && k.last != answerRefused {
 		k.options.Log.Error("the canary was not refused by the webhook", zap.String(logkeys.Reason, string(k.last)), zap.Error(err))
 		k.event(objects, corev1.EventTypeWarning, reasonCanary, "the canary in "+k.options.CanaryNamespace+": "+string(k.last))
 	} else if k.last != was {
 		k.options.Log.Info("the canary is refused", zap.String(logkeys.Reason, string(k.last)), zap.String(logkeys.Namespace, k.options.CanaryNamespace))
 	}
-	if k.again || !k.last.enforces() {
+	if k.again || k.last != answerRefused {
 		return retry
 	}
 	return period

@@ -1,6 +1,7 @@
 package floor
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"testing"
@@ -89,6 +90,8 @@ type request struct {
 	operation      admission.Operation
 	namespace      string
 	user           user.DefaultInfo
+	name           string // "x" where it is empty
+	dryRun         bool
 }
 
 // verdict is what a floor says of a request. An expression that fails refuses.
@@ -105,7 +108,7 @@ func (j *judge) ask(t testing.TB, r *request) verdict {
 	out := verdict{allowed: true}
 	gvr := r.kind.GroupVersion().WithResource(r.resource)
 	attr := &admission.VersionedAttributes{
-		Attributes:      admission.NewAttributesRecord(r.object, r.before, r.kind, r.namespace, "x", gvr, r.sub, r.operation, nil, false, &r.user),
+		Attributes:      admission.NewAttributesRecord(r.object, r.before, r.kind, r.namespace, cmp.Or(r.name, "x"), gvr, r.sub, r.operation, nil, r.dryRun, &r.user),
 		VersionedObject: admission.NewLazyObject(r.object), VersionedOldObject: admission.NewLazyObject(r.before), VersionedKind: r.kind,
 	}
 	req := cel.CreateAdmissionRequest(attr.Attributes, metav1.GroupVersionResource(gvr), metav1.GroupVersionKind(r.kind))

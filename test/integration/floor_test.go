@@ -138,6 +138,7 @@ func isFloored(err error) bool {
 
 func TestTheFloorHoldsWithoutTheWebhook(t *testing.T) {
 	release := floored(t)
+	measured(t, release.Replicas[0], `pipeguard_api_canary{answer="refused"} 1`) // by the webhook, although the floor is asked first
 	mine := namespace(t, "mine", driver)
 	unasked(t, release, func() {
 		t.Run("no pipe is open over all vectors and routes", noPipeIsOpen)
