@@ -25,7 +25,7 @@ type Options struct {
 	NextChange func(after time.Time) (time.Time, bool)
 	// Completed is called after each pass that judged everything, from the goroutine of the Scanner. It may be nil.
 	Completed func()
-	// Standard is the standard kind of report that is written beside PipeReports; none if it is "".
+	// Standard is the standard kind of report that is written beside PipeReports. Default NoStandard.
 	Standard Standard
 	// StandardRole is the name of the ClusterRole that permits to write them. They belong to it, so that the cluster removes
 	// them with it: when they are no longer wanted, the process may no longer remove them itself. "" is none.
@@ -65,8 +65,9 @@ func (o Options) withDefaults() (Options, error) {
 	if o.Revision == nil {
 		faults = append(faults, errors.New("option Revision is missing"))
 	}
+	o.Standard = cmp.Or(o.Standard, NoStandard)
 	if err := o.Standard.Check(); err != nil {
-		faults = append(faults, fmt.Errorf("option Standard is %w", err))
+		faults = append(faults, fmt.Errorf("option Standard: %w", err))
 	}
 	for _, d := range []struct {
 		name  string

@@ -66,7 +66,7 @@ func New(o Options) (*Scanner, error) {
 	}
 	s.lists = s.newLister(client, func() prometheus.Counter { return s.metrics.errors })
 	s.own = &publisher{store: &store{client, ownForm()}, lists: s.lists}
-	if o.Standard != "" {
+	if o.Standard != NoStandard {
 		lists := s.newLister(client, func() prometheus.Counter { return s.metrics.standardErrors })
 		s.standard = &standardPublisher{publisher: publisher{store: &store{client, standardForm(o.Standard)}, lists: lists}, role: o.StandardRole}
 	}

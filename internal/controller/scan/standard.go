@@ -12,11 +12,13 @@ import (
 	"github.com/pipeguard/pipeguard/api/v1alpha1"
 )
 
-// Standard names a kind of report that other projects define and read. The zero value is none.
+// Standard names a kind of report that other projects define and read.
 type Standard string
 
 // The standard kinds. Their definitions are not ours: testdata/crds has copies.
 const (
+	// NoStandard is none of them.
+	NoStandard Standard = "None"
 	// PolicyReport is wgpolicyk8s.io/v1alpha2 PolicyReport and ClusterPolicyReport, of the Kubernetes policy working group.
 	PolicyReport Standard = "PolicyReport"
 	// OpenReports is openreports.io/v1alpha1 Report and ClusterReport, their successor.
@@ -26,13 +28,13 @@ const (
 // Check returns an error if there is no such kind.
 func (s Standard) Check() error {
 	switch s {
-	case "", PolicyReport, OpenReports:
+	case NoStandard, PolicyReport, OpenReports:
 		return nil
 	}
-	return fmt.Errorf("%q: want PolicyReport, OpenReports, or nothing for none", string(s))
+	return fmt.Errorf("%q: want None, PolicyReport or OpenReports", string(s))
 }
 
-// standardForm writes the reports of a standard kind, which is not "".
+// standardForm writes the reports of a standard kind, which is not NoStandard.
 func standardForm(s Standard) form {
 	f := form{documents: func(parts []v1alpha1.Report) []document { return standardReports(s, parts) }, decode: decodeStandard}
 	switch s {
