@@ -49,7 +49,7 @@ func TestStandardReportsComeWithTheirRightsAlone(t *testing.T) {
 // reportRoles counts roles with rights on standard reports.
 func reportRoles(all []object) (n int) {
 	for _, o := range all {
-		if strings.HasSuffix(o.kind(), "Role") && strings.Contains(o.id(), "-reports-") {
+		if o.kind() == "ClusterRole" && strings.Contains(o.id(), "pipeguard-webhook-reports-") {
 			n++
 		}
 	}
