@@ -2,6 +2,7 @@ package scan
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -41,7 +42,9 @@ type standardPublisher struct {
 // else: it is counted and logged apart.
 func (p *pass) standardPublication(ctx context.Context) (*publication, error) {
 	s := &publication{publisher: &p.standard.publisher, pass: p, failed: func(message string, err error, fields ...zap.Field) {
-		p.standardFailures++
+		if !errors.Is(err, errForeign) { // as with our own, a user keeps findings out of one namespace, and no more
+			p.standardFailures++
+		}
 		p.metrics.standardErrors.Inc()
 		p.options.Log.Warn("standard reports: "+message, append(fields, zap.Error(err))...)
 	}}
