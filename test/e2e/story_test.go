@@ -32,6 +32,7 @@ func TestPipeguardOnAWholeCluster(t *testing.T) {
 		{"what reaches a node is for subjects alone, and no pod of Linux is asked about", nodesAreForSubjects},
 		{"nothing slips through while webhook pods are killed", nothingSlipsThrough},
 		{"a static pod with a pipe is reported", staticPodsAreReported},
+		{"findings are written in a standard kind while that is wanted", standardReportsWhileWanted},
 		{"a node comes back with the webhook down", nodeComesBack},
 		{"a lost certificate is replaced", lostCertificateIsReplaced},
 		{"an upgrade and a rollback leave no gap", upgradeAndRollbackLeaveNoGap},
