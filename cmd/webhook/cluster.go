@@ -105,6 +105,7 @@ func (m *cluster) finish(s *server) error {
 		NextChange: permissions.nextChange,
 		Completed:  func() { parts.Refresh() },
 		Interval:   m.options.Cluster.ScanInterval,
+		Standard:   m.options.Reports.Standard, StandardRole: m.options.Reports.ClusterRole,
 		Registerer: s.registry,
 		Log:        s.log,
 	})

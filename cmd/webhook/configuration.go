@@ -4,8 +4,11 @@ import (
 	"fmt"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/validation/path"
+
 	"github.com/pipeguard/pipeguard/internal/configfile"
 	"github.com/pipeguard/pipeguard/internal/controller/keepfloor"
+	"github.com/pipeguard/pipeguard/internal/controller/scan"
 )
 
 // configKind is the kind of the file that configuration describes.
@@ -37,6 +40,8 @@ type configuration struct {
 	Cluster clusterOptions `yaml:"cluster"`
 	// Floor has the API server refuse by policies of its own what the webhook refuses.
 	Floor floorOptions `yaml:"floor"`
+	// Reports are those of the scan that other projects' tools read.
+	Reports reportOptions `yaml:"reports"`
 	// Bundles has PipePolicies signed for nodes.
 	Bundles bundleOptions `yaml:"bundles"`
 	// Witness has checkpoints of the nodes' audit logs cosigned.
@@ -92,6 +97,32 @@ type floorOptions struct {
 	Name string `yaml:"name"`
 }
 
+// reportOptions are about reports in a kind that other projects define, beside PipeReports.
+type reportOptions struct {
+	// Standard is the kind: None (if not set), PolicyReport for wgpolicyk8s.io/v1alpha2, or OpenReports for openreports.io/v1alpha1. A
+	// cluster without the kind has no such reports until it has it.
+	Standard scan.Standard `yaml:"standard"`
+	// ClusterRole is the ClusterRole that permits to write them. They belong to it, and the cluster removes them with it; if not set,
+	// they stay when they are no longer written.
+	ClusterRole string `yaml:"clusterRole"`
+}
+
+// check reports what is wrong with the options.
+func (o *reportOptions) check(fault report) {
+	if err := o.Standard.Check(); err != nil {
+		fault("reports.standard", "%v", err)
+	}
+	if o.ClusterRole == "" {
+		return
+	}
+	if o.Standard == scan.NoStandard {
+		fault("reports.clusterRole", "is for reports of a standard kind, and reports.standard is None")
+	}
+	if len(path.ValidatePathSegmentName(o.ClusterRole, false)) > 0 {
+		fault("reports.clusterRole", "%q is no name of a ClusterRole", o.ClusterRole)
+	}
+}
+
 // bundleOptions are about bundles. Without Key there are none.
 type bundleOptions struct {
 	// Key is the file of a private key, as "pipeguard keys generate" makes it, read again when it changes.
@@ -134,6 +165,7 @@ func defaultConfiguration() configuration {
 			CanaryNamespace: "kube-system", ScanInterval: 10 * time.Minute, LeaderElect: true,
 		},
 		Floor:   floorOptions{Mode: keepfloor.Off, Name: "pipeguard-floor"},
+		Reports: reportOptions{Standard: scan.NoStandard},
 		Bundles: bundleOptions{Serve: true},
 	}
 }

@@ -100,7 +100,7 @@ func TestTheChartKnowsEverySetting(t *testing.T) {
 		reflect.TypeFor[string](): "#/definitions/text", reflect.TypeFor[time.Duration](): "#/definitions/duration", reflect.TypeFor[bool](): "boolean",
 		reflect.TypeFor[uint64](): "#/definitions/revision", reflect.TypeFor[[]string](): "array#/definitions/text",
 	}
-	stricter := map[string]string{".logLevel": "string", ".floor.mode": "string", ".bundles.pools": "#/definitions/pools"}
+	stricter := map[string]string{".logLevel": "string", ".floor.mode": "string", ".reports.standard": "string", ".bundles.pools": "#/definitions/pools"}
 	var compare func(at string, of reflect.Type, s schema)
 	compare = func(at string, of reflect.Type, s schema) {
 		if of.Kind() != reflect.Struct {

@@ -222,6 +222,7 @@ func (o *options) checkStandalone(fault report) {
 		{"bundles", !reflect.DeepEqual(o.Bundles, usual.Bundles)},
 		{"witness", o.Witness != usual.Witness},
 		{"floor", o.Floor != usual.Floor},
+		{"reports", o.Reports != usual.Reports},
 	} {
 		if of.isSet {
 			fault(of.field, "is for a webhook in a cluster, not for --standalone")
@@ -247,6 +248,7 @@ func (o *options) checkCluster(fault report) {
 	o.Bundles.check(o.podNamespace, fault)
 	o.Witness.check(fault)
 	o.Floor.check(fault)
+	o.Reports.check(fault)
 	if o.Cluster.ScanInterval < time.Minute {
 		fault("cluster.scanInterval", "%s is below a minute", o.Cluster.ScanInterval)
 	}

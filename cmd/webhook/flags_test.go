@@ -101,6 +101,12 @@ func TestTheFileIsCheckedAsAWholeWithLines(t *testing.T) {
 				"webhook.yaml:6:14: certificate: dir and", "webhook.yaml:7:11: logLevel: ", "--namespaces is for --standalone", "--write-ca is for --standalone",
 			},
 		},
+		"reports": {
+			"reports: {standard: Reports, clusterRole: a/b}", nil,
+			[]string{`reports.standard: "Reports": want None, PolicyReport or OpenReports`, `reports.clusterRole: "a/b" is no name of a ClusterRole`},
+		},
+		"a ClusterRole for nothing": {"reports: {clusterRole: r}", nil, []string{"webhook.yaml:3:24: reports.clusterRole: is for reports of a standard kind"}},
+		"reports without a cluster": {"reports: {standard: OpenReports}", []string{"--standalone"}, []string{"webhook.yaml:3:10: reports: is for a webhook in a cluster"}},
 		"without one": {
 			"cluster: {serviceName: s}\ncertificate: {hosts: []}\nlistenAddress: 9443", []string{"--standalone", "--log-level=x"},
 			[]string{"webhook.yaml:3:10: cluster: is for a webhook in a cluster", "webhook.yaml:4:22: certificate.hosts: is empty", "webhook.yaml:5:16: listenAddress: ", "--log-level "},

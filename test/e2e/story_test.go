@@ -32,6 +32,7 @@ func TestPipeguardOnAWholeCluster(t *testing.T) {
 		{"what reaches a node is for subjects alone, and no pod of Linux is asked about", nodesAreForSubjects},
 		{"nothing slips through while webhook pods are killed", nothingSlipsThrough},
 		{"a static pod with a pipe is reported", staticPodsAreReported},
+		{"findings are written in a standard kind while that is wanted", standardReportsWhileWanted},
 		{"a node comes back with the webhook down", nodeComesBack},
 		{"with a floor and no webhook no pipe is open, and permitted drivers start", floorHoldsAlone},
 		{"a cluster that was stopped as a whole heals without a hand, and no pipe is open meanwhile", clusterHeals},

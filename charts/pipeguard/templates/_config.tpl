@@ -9,6 +9,11 @@ The configuration of the webhook: what the values set, with the value config ove
 {{- end -}}
 {{- $_ := set $config "cluster" (dict "serviceName" $webhook "webhookConfig" $webhook "policyWebhookConfig" (include "pipeguard.policyWebhook" .) "canaryNamespace" (.Values.webhook.canaryNamespace | default "-") "scanInterval" .Values.scanInterval) -}}
 {{- $_ := set $config "floor" (dict "mode" .Values.floor.mode "name" (include "pipeguard.floor" .)) -}}
+{{- with .Values.reports.standard -}}
+{{- if ne . "None" -}}
+{{- $_ := set $config "reports" (dict "standard" . "clusterRole" (include "pipeguard.reportsRole" $)) -}}
+{{- end -}}
+{{- end -}}
 {{- $certificate := dict "secret" (include "pipeguard.certSecret" .) -}}
 {{- if .Values.certificates.certManager.enabled -}}
 {{- $certificate = dict "dir" "/etc/pipeguard/certificate" -}}
@@ -40,6 +45,9 @@ The configuration of the webhook: what the values set, with the value config ove
 {{- end -}}
 {{- $config = mergeOverwrite $config (deepCopy (.Values.config | default dict)) -}}
 {{- include "pipeguard.checkWebhookConfig" $config -}}
+{{- if ne (dig "reports" "standard" "None" $config) .Values.reports.standard -}}
+{{- fail "config.reports.standard: set reports.standard, which grants the rights too" -}}
+{{- end -}}
 {{- include "pipeguard.checkAddresses" (dict "config" $config "webhook" .Values.webhook) -}}
 {{- toYaml $config -}}
 {{- end -}}

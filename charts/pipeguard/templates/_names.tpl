@@ -29,6 +29,12 @@
 {{ include "pipeguard.fullname" . }}-floor
 {{- end -}}
 
+{{/* Name of the ClusterRole that permits to write reports of the standard kind. One of another kind has another name, so that a change
+of the kind removes the reports of the old one. */}}
+{{- define "pipeguard.reportsRole" -}}
+{{ include "pipeguard.webhook" . }}-reports-{{ lower .Values.reports.standard }}
+{{- end -}}
+
 {{/* What selects the pods. It must stay as it is from release to release: a Deployment's selector cannot change. */}}
 {{- define "pipeguard.selector" -}}
 app.kubernetes.io/name: pipeguard

@@ -11,10 +11,15 @@
 // A report never lacks objects silently: while a list cannot be read to its end, the report that was there stays, and the
 // pass counts as incomplete in log and metrics.
 //
+// With Options.Standard the same findings are written in a kind that other projects define, too. What is wrong with those
+// reports, such as a cluster without their kinds, delays nothing else.
+//
 // The service account of the process needs:
 //
 //	""                pods, podtemplates, replicationcontrollers, persistentvolumes                list
 //	apps              deployments, daemonsets, statefulsets, replicasets                           list
 //	batch             jobs, cronjobs                                                               list
 //	pipeguard.dev     pipereports, clusterpipereports                        get, list, create, update, delete
+//	the standard kind                                                        get, list, create, update, delete
+//	rbac.authorization.k8s.io   the ClusterRole of Options.StandardRole      get
 package scan

@@ -15,9 +15,14 @@ type metrics struct {
 	last      prometheus.Gauge
 	errors    prometheus.Counter
 	published map[[2]string]bool // labels that findings has
+
+	hasStandard    bool // whether the following are registered
+	standard       *prometheus.GaugeVec
+	standardErrors prometheus.Counter
 }
 
-func newMetrics() *metrics {
+// newMetrics returns the metrics; with those of standard reports if there are any.
+func newMetrics(hasStandard bool) *metrics {
 	return &metrics{
 		findings: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "pipeguard_scan_findings",
@@ -37,12 +42,35 @@ func newMetrics() *metrics {
 		errors: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "pipeguard_scan_errors_total", Help: "Lists that could not be read and reports that could not be written, each attempt.",
 		}),
-		published: map[[2]string]bool{},
+		published:   map[[2]string]bool{},
+		hasStandard: hasStandard,
+		standard: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "pipeguard_standard_reports",
+			Help: "1 for what became of the standard reports in the last scan: written, absent (the cluster does not have their kinds) or failing.",
+		}, []string{"state"}),
+		standardErrors: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "pipeguard_standard_report_errors_total", Help: "Standard reports that could not be read or written, each attempt.",
+		}),
+	}
+}
+
+// standardReports publishes what became of the standard reports.
+func (m *metrics) standardReports(state standardState) {
+	for _, s := range standardStates() {
+		value := 0.0
+		if s == state {
+			value = 1
+		}
+		m.standard.WithLabelValues(string(s)).Set(value)
 	}
 }
 
 func (m *metrics) collectors() []prometheus.Collector {
-	return []prometheus.Collector{m.findings, m.objects, m.duration, m.last, m.errors}
+	all := []prometheus.Collector{m.findings, m.objects, m.duration, m.last, m.errors}
+	if m.hasStandard {
+		all = append(all, m.standard, m.standardErrors)
+	}
+	return all
 }
 
 // register returns the function that undoes it.

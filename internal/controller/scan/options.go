@@ -25,6 +25,11 @@ type Options struct {
 	NextChange func(after time.Time) (time.Time, bool)
 	// Completed is called after each pass that judged everything, from the goroutine of the Scanner. It may be nil.
 	Completed func()
+	// Standard is the standard kind of report that is written beside PipeReports. Default NoStandard.
+	Standard Standard
+	// StandardRole is the name of the ClusterRole that permits to write them. They belong to it, so that the cluster removes
+	// them with it: when they are no longer wanted, the process may no longer remove them itself. "" is none.
+	StandardRole string
 	// Interval is the time between passes. A tenth at most is added, so that installations do not scan in step.
 	// Default 10 min.
 	Interval time.Duration
@@ -59,6 +64,10 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	if o.Revision == nil {
 		faults = append(faults, errors.New("option Revision is missing"))
+	}
+	o.Standard = cmp.Or(o.Standard, NoStandard)
+	if err := o.Standard.Check(); err != nil {
+		faults = append(faults, fmt.Errorf("option Standard: %w", err))
 	}
 	for _, d := range []struct {
 		name  string

@@ -19,14 +19,18 @@ type pass struct {
 	// What could not be read to its end keeps its reports as they are: of all namespaces, or of the objects without one.
 	holdsNamespaces, holdsCluster bool
 
-	failures     int
-	waited       int
+	failures int
+	waited   int
+	// Of the standard reports:
+	standardFailures int
+	isStandardAbsent bool
+
 	busy         time.Duration // of the present turn
 	put, deleted int
 }
 
 // pass judges what exists and brings the reports in line. isComplete is true if it has judged everything and written
-// every report. An error means that it ended early: other policies decide, or ctx has ended.
+// every report, those of a standard kind among them. An error means that it ended early: other policies decide, or ctx has ended.
 func (s *Scanner) pass(ctx context.Context, revision string) (isComplete bool, err error) {
 	s.began = s.options.Now()
 	p := &pass{Scanner: s, revision: revision, findings: map[string]map[string]*namespaceFindings{}}
@@ -60,7 +64,7 @@ func (s *Scanner) pass(ctx context.Context, revision string) (isComplete bool, e
 	if unread == 0 {
 		s.options.Completed()
 	}
-	return isComplete, nil
+	return isComplete && p.standardFailures == 0, nil
 }
 
 // judgeAll judges the objects of all kinds. An error ends the pass; a kind that cannot be listed does not.

@@ -1,14 +1,11 @@
 package scan
 
 import (
-	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/pipeguard/pipeguard/api/v1alpha1"
 )
@@ -79,17 +76,4 @@ func isStale(name string, parts int) bool {
 	digits, ok := strings.CutPrefix(name, managedBy+"-")
 	n, err := strconv.Atoi(digits)
 	return ok && err == nil && name == partName(n-1) && n > 1 && n > parts
-}
-
-// digest stands for the content of a report.
-type digest [sha256.Size]byte
-
-// contentOf stands for all that a report says, except when it began to say so.
-func contentOf(r v1alpha1.Report) (digest, error) {
-	r.ScannedAt = metav1.Time{}
-	text, err := json.Marshal(r)
-	if err != nil {
-		return digest{}, fmt.Errorf("encode a report: %w", err)
-	}
-	return sha256.Sum256(text), nil
 }

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -26,14 +27,14 @@ import (
 type Scanner struct {
 	options    Options
 	lists      *lister
-	store      *store
+	own        *publisher
+	standard   *standardPublisher // nil if there is none
 	metrics    *metrics
 	triggered  chan struct{}
 	violations atomic.Pointer[violations]
 
 	// Of the goroutine that is in Start:
-	began   time.Time           // the last pass
-	written map[address]written // what the reports say
+	began time.Time // the last pass
 }
 
 // violations are the objects without permission for their pipes, and the pods of subjects in their other mode, by policy, as judged by one revision.
@@ -61,19 +62,36 @@ func New(o Options) (*Scanner, error) {
 	}
 	s := &Scanner{
 		options:   o,
-		store:     &store{client},
-		metrics:   newMetrics(),
 		triggered: make(chan struct{}, 1),
-		written:   map[address]written{},
 	}
-	s.lists = &lister{
-		client: client, pageSize: o.pageSize, retryAfter: o.RetryAfter,
+	s.lists = s.newLister(client, func() prometheus.Counter { return s.metrics.errors })
+	s.own = &publisher{store: &store{client, ownForm()}, lists: s.lists}
+	if o.Standard != NoStandard {
+		lists := s.newLister(client, func() prometheus.Counter { return s.metrics.standardErrors })
+		s.standard = &standardPublisher{publisher: publisher{store: &store{client, standardForm(o.Standard)}, lists: lists}, role: o.StandardRole}
+	}
+	s.forget()
+	return s, nil
+}
+
+// newLister returns a lister whose failed attempts a counter of the metrics counts.
+func (s *Scanner) newLister(client rest.Interface, errors func() prometheus.Counter) *lister {
+	return &lister{
+		client: client, pageSize: s.options.pageSize, retryAfter: s.options.RetryAfter,
 		failed: func(path string, err error) {
-			s.metrics.errors.Inc()
-			o.Log.Info("a list of the scan is tried again", zap.String(logkeys.Path, path), zap.Error(err))
+			errors().Inc()
+			s.options.Log.Info("a list of the scan is tried again", zap.String(logkeys.Path, path), zap.Error(err))
 		},
 	}
-	return s, nil
+}
+
+// forget has the Scanner know nothing of what it found before.
+func (s *Scanner) forget() {
+	s.metrics = newMetrics(s.standard != nil)
+	s.own.written = map[address]written{}
+	if s.standard != nil {
+		s.standard.written, s.standard.owners, s.standard.state = map[address]written{}, nil, ""
+	}
 }
 
 // newClient speaks JSON to any path.
@@ -132,7 +150,7 @@ const (
 // Start scans until ctx ends, one pass at a time. It can be called again after that, and then knows nothing of what it
 // found before: another replica may have scanned and written reports in between.
 func (s *Scanner) Start(ctx context.Context) error {
-	s.written, s.metrics = map[address]written{}, newMetrics()
+	s.forget()
 	defer s.violations.Store(nil)
 	undo, err := s.metrics.register(s.options.Registerer)
 	if err != nil {

@@ -5,13 +5,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
-
-	"github.com/pipeguard/pipeguard/api/v1alpha1"
 )
 
 // The label by which the Scanner knows its own reports, its value, and the name of a report's first part.
@@ -20,17 +19,8 @@ const (
 	managedBy      = "pipeguard"
 )
 
-// address names a report. The namespace of a ClusterPipeReport is "".
+// address names a report. The namespace of one about objects without a namespace is "".
 type address struct{ namespace, name string }
-
-func (a address) kind() kind {
-	if a.namespace == "" {
-		return clusterReportKind()
-	}
-	return reportKind()
-}
-
-func (a address) String() string { return a.kind().gvk.Kind + " " + a.namespace + "/" + a.name }
 
 // existing is a report that is there.
 type existing struct {
@@ -65,37 +55,53 @@ func (r *reports) add(raw []byte) error {
 
 func (r *reports) commit() { maps.Copy(r.found, r.pending) }
 
-// store reads and writes reports. A ClusterPipeReport has the shape of a PipeReport, so that one Go type does for both.
-type store struct{ client rest.Interface }
+// store reads and writes the reports of one form.
+type store struct {
+	client rest.Interface
+	form   form
+}
 
-func (s *store) get(ctx context.Context, a address) (*v1alpha1.PipeReport, error) {
-	raw, err := answer(s.client.Get().AbsPath(a.kind().path(a.namespace), a.name).Do(ctx))
+// name says which report is meant.
+func (s *store) name(a address) string {
+	return s.form.kindOf(a.namespace).gvk.Kind + " " + a.namespace + "/" + a.name
+}
+
+func (s *store) path(a address) string { return s.form.kindOf(a.namespace).path(a.namespace) }
+
+// get reads the metadata of a report and what it says.
+func (s *store) get(ctx context.Context, a address) (metav1.ObjectMeta, document, error) {
+	raw, err := answer(s.client.Get().AbsPath(s.path(a), a.name).Do(ctx))
 	if err != nil {
-		return nil, err
+		return metav1.ObjectMeta{}, nil, err
 	}
-	var r v1alpha1.PipeReport
-	if err := json.Unmarshal(raw, &r); err != nil {
-		return nil, fmt.Errorf("decode %s: %w", a, err)
+	var meta metav1.PartialObjectMetadata
+	if err := json.Unmarshal(raw, &meta); err != nil {
+		return metav1.ObjectMeta{}, nil, fmt.Errorf("decode %s: %w", s.name(a), err)
 	}
-	return &r, nil
+	d, err := s.form.decode(raw)
+	if err != nil {
+		return metav1.ObjectMeta{}, nil, fmt.Errorf("decode %s: %w", s.name(a), err)
+	}
+	return meta.ObjectMeta, d, nil
 }
 
-func (s *store) create(ctx context.Context, a address, r v1alpha1.Report) (version string, err error) {
-	meta := metav1.ObjectMeta{Namespace: a.namespace, Name: a.name, Labels: map[string]string{managedByLabel: managedBy}}
-	return write(ctx, a, s.client.Post().AbsPath(a.kind().path(a.namespace)), meta, r)
+// create makes a report that belongs to owners.
+func (s *store) create(ctx context.Context, a address, owners []metav1.OwnerReference, d document, at time.Time) (version string, err error) {
+	meta := metav1.ObjectMeta{Namespace: a.namespace, Name: a.name, Labels: map[string]string{managedByLabel: managedBy}, OwnerReferences: owners}
+	return s.write(ctx, a, s.client.Post().AbsPath(s.path(a)), meta, d, at)
 }
 
-// update replaces old, which the store has read: the API server refuses if it was written since.
-func (s *store) update(ctx context.Context, a address, old *v1alpha1.PipeReport, r v1alpha1.Report) (version string, err error) {
-	return write(ctx, a, s.client.Put().AbsPath(a.kind().path(a.namespace), a.name), old.ObjectMeta, r)
+// update replaces the report of this metadata, which the store has read: the API server refuses if it was written since.
+func (s *store) update(ctx context.Context, a address, old metav1.ObjectMeta, d document, at time.Time) (version string, err error) {
+	return s.write(ctx, a, s.client.Put().AbsPath(s.path(a), a.name), old, d, at)
 }
 
 // write sends a report, and returns the resourceVersion of the answer.
-func write(ctx context.Context, a address, to *rest.Request, meta metav1.ObjectMeta, r v1alpha1.Report) (version string, err error) {
-	kind := metav1.TypeMeta{APIVersion: a.kind().apiVersion(), Kind: a.kind().gvk.Kind}
-	body, err := json.Marshal(&v1alpha1.PipeReport{TypeMeta: kind, ObjectMeta: meta, Report: r})
+func (s *store) write(ctx context.Context, a address, to *rest.Request, meta metav1.ObjectMeta, d document, at time.Time) (version string, err error) {
+	k := s.form.kindOf(a.namespace)
+	body, err := json.Marshal(d.object(metav1.TypeMeta{APIVersion: k.apiVersion(), Kind: k.gvk.Kind}, meta, at))
 	if err != nil {
-		return "", fmt.Errorf("encode %s: %w", a, err)
+		return "", fmt.Errorf("encode %s: %w", s.name(a), err)
 	}
 	raw, err := answer(withBody(to, body).Do(ctx))
 	if err != nil {
@@ -114,7 +120,7 @@ func (s *store) delete(ctx context.Context, a address, found existing) error {
 	if err != nil {
 		return fmt.Errorf("encode options: %w", err)
 	}
-	return withBody(s.client.Delete().AbsPath(a.kind().path(a.namespace), a.name), body).Do(ctx).Error()
+	return withBody(s.client.Delete().AbsPath(s.path(a), a.name), body).Do(ctx).Error()
 }
 
 func withBody(r *rest.Request, body []byte) *rest.Request {
