@@ -19,6 +19,7 @@ import (
 	"github.com/pipeguard/pipeguard/api/v1alpha1"
 	"github.com/pipeguard/pipeguard/test/harness"
 	"github.com/pipeguard/pipeguard/test/integration/cluster"
+	"github.com/pipeguard/pipeguard/test/routes"
 )
 
 // standardKind is a kind of report that other projects define.
@@ -69,7 +70,7 @@ func standardReports(t *testing.T, k standardKind) {
 		t.Fatal(err)
 	}
 	const space = "standard"
-	guilty, mount := pod(space, "", pipe), volume(local(pipe))
+	guilty, mount := pod(space, "", pipe), volume(routes.Local(pipe))
 	release, err := api.Install(ctx, cluster.ReleaseOptions{
 		Webhook: shared.webhook, Chart: rendered(t, "reports.standard="+k.value), Dir: dir, Parameters: parameters, Args: []string{"--config", config},
 		Before: func(ctx context.Context, _ *cluster.Release) error {
