@@ -95,6 +95,8 @@ type floorOptions struct {
 	Mode keepfloor.Mode `yaml:"mode"`
 	// Name is that of its objects about pods, pipeguard-floor if not set; those about PersistentVolumes have "-volumes" behind it.
 	Name string `yaml:"name"`
+	// ClusterRole is the process's own, pipeguard-webhook if not set. The objects belong to it, and the cluster removes them with it.
+	ClusterRole string `yaml:"clusterRole"`
 }
 
 // reportOptions are about reports in a kind that other projects define, beside PipeReports.
@@ -164,7 +166,7 @@ func defaultConfiguration() configuration {
 			ServiceName: "pipeguard-webhook", WebhookConfig: "pipeguard-webhook", PolicyWebhookConfig: "pipeguard-policies",
 			CanaryNamespace: "kube-system", ScanInterval: 10 * time.Minute, LeaderElect: true,
 		},
-		Floor:   floorOptions{Mode: keepfloor.Off, Name: "pipeguard-floor"},
+		Floor:   floorOptions{Mode: keepfloor.Off, Name: "pipeguard-floor", ClusterRole: "pipeguard-webhook"},
 		Reports: reportOptions{Standard: scan.NoStandard},
 		Bundles: bundleOptions{Serve: true},
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/api/validation/path"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
@@ -26,6 +27,9 @@ func (o *floorOptions) check(fault report) {
 	if len(validation.NameIsDNSSubdomain(o.Name, false)) > 0 {
 		fault("floor.name", "%q is no name of an object", o.Name)
 	}
+	if o.ClusterRole == "" || len(path.ValidatePathSegmentName(o.ClusterRole, false)) > 0 {
+		fault("floor.clusterRole", "%q is no name of a ClusterRole", o.ClusterRole)
+	}
 }
 
 // keptFloor is the floor and what its keeper needs of the other parts, which are made later.
@@ -37,7 +41,7 @@ type keptFloor struct {
 }
 
 func newFloor(o *options, config *rest.Config, mgr manager.Manager, registry prometheus.Registerer, s *server) (*keptFloor, error) {
-	objects, err := keepfloor.NewObjects(config, o.Floor.Name, o.Cluster.PolicyWebhookConfig)
+	objects, err := keepfloor.NewObjects(config, o.Floor.Name, o.Floor.ClusterRole)
 	if err != nil {
 		return nil, err
 	}
@@ -79,7 +83,7 @@ func (f *keptFloor) report() func() controller.Floor {
 	}
 	return func() controller.Floor {
 		r, _ := f.keeper.Result()
-		return controller.Floor{Attempt: r.Attempt, Err: r.Err}
+		return controller.Floor{Attempt: r.Attempt, Err: r.Err, LeftOut: r.LeftOut}
 	}
 }
 

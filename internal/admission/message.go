@@ -34,7 +34,7 @@ func denialMessage(in *Input, refused []Detail, rules ruleTable, id, revision st
 	if more := len(refused) - len(shown); more > 0 {
 		fmt.Fprintf(&b, "\nand %d more.", more)
 	}
-	fmt.Fprintf(&b, "\nDecision %s, policy %s.", id, revision[:min(len(revision), revisionShown)])
+	fmt.Fprintf(&b, "\nDecision %s, policy %s.", id, ShownRevision(revision))
 	return b.String()
 }
 
@@ -132,3 +132,6 @@ func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
 // ruleTable gives what the policies' METADATA says of a code; the zero Rule where it says nothing.
 type ruleTable func(code string) policy.Rule
+
+// ShownRevision is the beginning of a revision that refusals show.
+func ShownRevision(revision string) string { return revision[:min(len(revision), revisionShown)] }

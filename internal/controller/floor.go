@@ -1,6 +1,8 @@
 package controller
 
 import (
+	"slices"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/pipeguard/pipeguard/api/v1alpha1"
@@ -12,6 +14,8 @@ type Floor struct {
 	Attempt string
 	// Err is why the floor is not made of them.
 	Err error
+	// LeftOut are the names of PipePolicies with a subject that it cannot say.
+	LeftOut []string
 }
 
 // inFloor is the condition about the floor: none, or one. While nothing is known of these policies it stays as it is, if it is about this generation.
@@ -33,6 +37,8 @@ func (p statusInput) inFloor(key ObjectKey, generation int64, before []metav1.Co
 		verdict = unknown(reasonPending, "the floor with it is being written")
 	case p.floor.Err != nil:
 		verdict = no(ReasonNotWritten, text(p.floor.Err))
+	case slices.Contains(p.floor.LeftOut, key.Name):
+		verdict = no(ReasonNotWritten, "a subject is too large for the floor, which refuses what only that permits: give it fewer or shorter lists")
 	default:
 		verdict = yes(ReasonWritten, "the API server refuses what it refuses, and the same or less of what it permits")
 	}

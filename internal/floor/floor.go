@@ -34,6 +34,8 @@ type Options struct {
 type Floor struct {
 	Policies []admissionv1.ValidatingAdmissionPolicy
 	Bindings []admissionv1.ValidatingAdmissionPolicyBinding
+	// LeftOut are the names of policies with a subject that is too large to be said: the floor refuses what only that permits.
+	LeftOut []string
 }
 
 // Names are the names of the objects: each is that of a policy and of its binding.
@@ -44,7 +46,12 @@ var ErrTooLarge = errors.New("the policies are too many for a floor")
 
 const (
 	// longestChunk is how many bytes of literals an expression has, and one literal more.
-	longestChunk = 40_000
+	// The API server takes time for a list that grows with the square of its length, at each change of a floor.
+	longestChunk = 4_000
+	// longestSubject is how many bytes the literal of a subject may have. A longer one is left out, which permits nothing.
+	longestSubject = 40_000
+	// mostPatterns is how many patterns of pipes the paths of an object may be compared with.
+	mostPatterns = 40_000
 	// branches bounds how deep an expression is nested; CEL reads 250.
 	branches = 50
 )
@@ -59,6 +66,8 @@ type objects struct {
 
 	chunks, policyChunks []variable // subjects and policies
 	subjects, namespaces string     // expressions
+	doors                int        // how many host paths an object may have that would have to be permitted
+	leftOut              []string
 }
 
 // New makes a floor. An error is about the policies, which Validate of package admission would refuse too, or is ErrTooLarge.
@@ -92,6 +101,7 @@ func New(o Options) (*Floor, error) {
 			policy(names[0], podRules, made.podConditions(), made.podVariables(), made.podValidations()),
 			policy(names[1], volumeRules, nil, made.volumeVariables(), made.volumeValidations()),
 		},
+		LeftOut: made.leftOut,
 	}
 	for i := range f.Policies {
 		if !canBeStored(&f.Policies[i].Spec) {
@@ -124,6 +134,11 @@ func charactersFor(d directories) int {
 // say puts policies and subjects into expressions: literals, and no parameters, since of several parameter objects each would be asked alone.
 func (o *objects) say(all map[string]admission.PipePolicy) {
 	var names []string
+	patterns := 1
+	for _, p := range all {
+		patterns += len(p.Pipes)
+	}
+	o.doors = max(1, min(mostDoors, mostPatterns/patterns))
 	for i, group := range grouped(policies(all)) {
 		name := fmt.Sprintf("policies%d", i)
 		o.policyChunks = append(o.policyChunks, variable{name, "[" + strings.Join(group, ", ") + "]"})
@@ -134,7 +149,8 @@ func (o *objects) say(all map[string]admission.PipePolicy) {
 
 	names = nil
 	var namespaces []entry
-	bySpace := subjects(all)
+	bySpace, leftOut := subjects(all)
+	o.leftOut = leftOut
 	for _, space := range slices.Sorted(maps.Keys(bySpace)) {
 		for _, group := range grouped(bySpace[space]) {
 			namespaces = append(namespaces, entry{space, "[" + strings.Join(group, ", ") + "]"})
@@ -163,10 +179,10 @@ func (o *objects) say(all map[string]admission.PipePolicy) {
 	o.namespaces = strings.Join(append(names, "false"), " || ")
 }
 
-// Bounds of the API server, with room for what it adds: an expression is read up to 100,000 characters, and an object is stored up to 1.5 MiB.
+// Bounds, with room for what the API server adds: an expression is read up to 100,000 characters.
 const (
 	longestExpression = 95_000
-	largestObject     = 1_200_000
+	largestObject     = 600_000 // a larger one would be stored, after so many seconds that the request may not be waited for
 )
 
 // canBeStored says whether the API server takes a policy. One that it refused would leave an older floor in force, or none.

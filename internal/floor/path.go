@@ -43,10 +43,10 @@ func isPlain(path string) string {
 // isRoot says that a path is the root of the system drive.
 func isRoot(path string) string { return fmt.Sprintf("%s.matches(%s)", path, pattern(root)) }
 
-// pipeName is the name of the pipe, in lower case, that a path spells plainly, and empty of any other path. LOCAL alone is the directory of all pipes.
+// pipeName is the name of the pipe, in lower case, that a path spells plainly, and empty of any other path. The names of directories of pipes are none of a pipe.
 func pipeName(path string) string {
-	return fmt.Sprintf("(%[1]s.size() <= %[2]d && %[1]s.matches(%[3]s) && %[1]s.lowerAscii().substring(%[4]d) != 'local' ? %[1]s.lowerAscii().substring(%[4]d) : '')",
-		path, longestPath, pattern(plainPipe), beforeName)
+	return fmt.Sprintf("(%[1]s.size() <= %[2]d && %[1]s.matches(%[3]s) && !(%[1]s.lowerAscii().substring(%[4]d) in ['local', %[5]s]) ? %[1]s.lowerAscii().substring(%[4]d) : '')",
+		path, longestPath, pattern(plainPipe), beforeName, quote(pipepath.ProtectedPrefix))
 }
 
 // directories are those of the host that are guarded, as regular expressions.

@@ -30,7 +30,7 @@ func (o *objects) podVariables() []variable {
 		{"roots", "variables.hostPaths.filter(h, " + isRoot("h.path") + ").map(h, h.volume)"},
 		{"doors", "variables.hostPaths.filter(h, !" + isPlain("h.path") + " && !" + isRoot("h.path") + ")"},
 		{"guarded", o.guardedVolumes()},
-		{"few", fmt.Sprintf("variables.doors.size() <= %d && variables.guarded.size() <= %d", mostDoors, mostDoors)},
+		{"few", fmt.Sprintf("variables.doors.size() <= %d && variables.guarded.size() <= %d", o.doors, mostDoors)},
 		{"windows", "variables.pod.?securityContext.?windowsOptions.orValue({})"},
 		{"containers", "variables.fits ? (variables.pod.?containers.orValue([]) + variables.pod.?initContainers.orValue([])).map(c, {'container': dyn(c), 'name': dyn(c.?name.orValue(''))}) + " +
 			"variables.pod.?ephemeralContainers.orValue([]).map(c, {'container': dyn(c), 'name': dyn('')}) : []"}, // a subject that lists containers means none of these
@@ -91,7 +91,7 @@ type validation struct{ expression, message string }
 func (o *objects) podValidations() []validation {
 	rules := []validation{
 		{"variables.fits && variables.few", fmt.Sprintf("PG003: the object has more than %d volumes, containers of a kind or annotations, %d mounts, %d host paths that would have to be permitted, or %d characters in all host paths: "+
-			"the floor looks at no more, and counts it as one that asks for a guarded pipe", mostItems, mostMounts, mostDoors, o.characters)},
+			"the floor looks at no more, and counts it as one that asks for a guarded pipe", mostItems, mostMounts, o.doors, o.characters)},
 		{"variables.compared", fmt.Sprintf("PG003: the containers that ask for a pipe, a guarded directory or to be HostProcess containers, times the subjects of PipePolicies that there are for their account, "+
 			"are more than %d: the floor looks at no more, and counts the object as one that asks for a guarded pipe", mostComparisons)},
 		{"variables.named.all(n, n.pipe != '')", "PG003: a hostPath is not plain, and not \\\\.\\pipe\\NAME either, so that it may lead to any pipe. " +
@@ -172,12 +172,5 @@ func (o *objects) isWithin() string {
 const RefusalBegins = "Pipeguard's floor refuses it. "
 
 func (o *objects) message(text string) string {
-	revision := o.revision
-	if len(revision) > shownRevision {
-		revision = revision[:shownRevision]
-	}
-	return strings.TrimSuffix(RefusalBegins+text+". Policy "+revision+".", " Policy .")
+	return strings.TrimSuffix(RefusalBegins+text+". Policy "+admission.ShownRevision(o.revision)+".", " Policy .")
 }
-
-// shownRevision is how many characters of a revision refusals show, as those of the webhook do.
-const shownRevision = 12

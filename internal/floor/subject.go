@@ -44,17 +44,24 @@ func policies(all map[string]admission.PipePolicy) (literals []string) {
 	return literals
 }
 
-// subjects are literals of the subjects of all policies, by their namespace.
-func subjects(all map[string]admission.PipePolicy) map[string][]string {
-	literals := map[string][]string{}
+// subjects are literals of the subjects of all policies, by their namespace, and the names of policies with one that is too large.
+func subjects(all map[string]admission.PipePolicy) (literals map[string][]string, leftOut []string) {
+	literals = map[string][]string{}
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		for i := range all[name].Subjects {
-			if s := &all[name].Subjects[i]; !s.IsProcess() {
-				literals[s.Namespace] = append(literals[s.Namespace], subject(name, s))
+			s := &all[name].Subjects[i]
+			if s.IsProcess() {
+				continue
 			}
+			literal := subject(name, s)
+			if len(literal) > longestSubject {
+				leftOut = append(leftOut, name)
+				continue
+			}
+			literals[s.Namespace] = append(literals[s.Namespace], literal)
 		}
 	}
-	return literals
+	return literals, slices.Compact(leftOut)
 }
 
 func subject(policy string, s *access.Subject) string {

@@ -63,7 +63,7 @@ var (
 	namespaces = []string{"storage", "kube-system", "shop"}
 	accounts   = []string{"driver", "default", "node"}
 	names      = []string{"driver", "registrar", "probe"}
-	pipes      = []string{"csi-proxy-disk-v1", "csi-proxy-volume-v1", "other.pipe", "docker_engine", "csi-proxy{x}", "a"}
+	pipes      = []string{"csi-proxy-disk-v1", "csi-proxy-volume-v1", "other.pipe", "docker_engine", "csi-proxy{x}", "a", "ProtectedPrefix", "LOCAL"}
 	patterns   = []string{"csi-proxy*", "csi-proxy-disk-v1", "CSI-Proxy-Volume*", "other.pipe", "docker*", "a"}
 	images     = []string{
 		"registry.example/driver:v1", "registry.example/driver", "registry.example/driver@sha256:" + digest, "registry.example/driver:v1@sha256:" + digest, "registry.example:5000/team/driver:v1.2.3",

@@ -84,6 +84,8 @@ type Result struct {
 	Attempt string
 	// Err is why the floor is not that of the Content, or floor.ErrTooLarge if it permits nothing.
 	Err error
+	// LeftOut are the names of policies with a subject that the floor cannot say, as in floor.Floor.
+	LeftOut []string
 }
 
 // Keeper keeps the floor. It runs on the leader.
@@ -159,9 +161,10 @@ func (k *Keeper) keep(ctx context.Context) {
 	if !ok {
 		return // a floor of an earlier process stands
 	}
+	var leftOut []string
 	var err error
 	if k.o.Mode.IsKept() {
-		err = k.write(ctx, content)
+		leftOut, err = k.write(ctx, content)
 	} else {
 		err = k.remove(ctx)
 	}
@@ -172,12 +175,15 @@ func (k *Keeper) keep(ctx context.Context) {
 		k.o.Metrics.seen(err == nil || errors.Is(err, floor.ErrTooLarge), err)
 	}
 	k.once.Do(func() { close(k.first) })
-	before, next := k.result.Load(), &Result{Attempt: content.Attempt, Err: err}
+	before, next := k.result.Load(), &Result{Attempt: content.Attempt, Err: err, LeftOut: leftOut}
 	if before != nil && before.Attempt == next.Attempt && text(before.Err) == text(next.Err) {
 		return
 	}
 	if err != nil {
 		k.o.Log.Error("the floor is not what the policies say", zap.Error(err))
+	}
+	if len(leftOut) > 0 {
+		k.o.Log.Warn("subjects are too large for the floor, which refuses what they permit", zap.Strings(logkeys.Name, leftOut))
 	}
 	k.result.Store(next)
 	k.o.Tell()
@@ -190,11 +196,11 @@ func text(err error) string {
 	return err.Error()
 }
 
-// write brings the floor up to date. What cannot be said is replaced by a floor that permits nothing.
-func (k *Keeper) write(ctx context.Context, c Content) error {
+// write brings the floor up to date, and returns what it leaves out. Policies that cannot be said are replaced by a floor that permits nothing.
+func (k *Keeper) write(ctx context.Context, c Content) (leftOut []string, err error) {
 	owner, err := k.o.Objects.owner(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	o := floor.Options{Name: k.o.Name, Policies: c.Policies, Revision: c.Revision, Labels: k.o.Labels}
 	made, said := floor.New(o)
@@ -204,18 +210,18 @@ func (k *Keeper) write(ctx context.Context, c Content) error {
 		err = said
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for _, object := range made.Objects() {
 		object.SetOwnerReferences(owner)
 		what, err := k.o.Objects.put(ctx, object)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		k.report(object, what, c)
 	}
 	k.written = c.Attempt
-	return said
+	return made.LeftOut, said
 }
 
 // report tells of an object that was written. If the same content was written before in this term, it was somebody else who changed it.

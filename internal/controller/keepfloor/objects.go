@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -38,20 +39,22 @@ const (
 type Objects struct {
 	client    client.WithWatch
 	name      string // of the floor
-	ownerName string // of the ValidatingWebhookConfiguration that owns it
+	ownerName string // of the ClusterRole that owns it
 }
 
-// NewObjects makes connections, but does not use them yet. The floor is owned by a ValidatingWebhookConfiguration, so that it goes with the installation.
+// NewObjects makes connections, but does not use them yet. The floor is owned by the ClusterRole of the process, so that it goes with
+// the installation: a webhook configuration is what people delete to go on without the webhook, which is when the floor is for.
 func NewObjects(config *rest.Config, name, owner string) (*Objects, error) {
 	scheme := runtime.NewScheme()
-	if err := admissionv1.AddToScheme(scheme); err != nil {
+	if err := errors.Join(admissionv1.AddToScheme(scheme), rbacv1.AddToScheme(scheme)); err != nil {
 		return nil, fmt.Errorf("objects of the floor: %w", err)
 	}
 	// Three kinds that every cluster serves: there is nothing to discover.
 	mapper := meta.NewDefaultRESTMapper(nil)
-	for _, kind := range []string{"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "ValidatingWebhookConfiguration"} {
+	for _, kind := range []string{"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"} {
 		mapper.Add(admissionv1.SchemeGroupVersion.WithKind(kind), meta.RESTScopeRoot)
 	}
+	mapper.Add(rbacv1.SchemeGroupVersion.WithKind("ClusterRole"), meta.RESTScopeRoot)
 	direct, err := client.NewWithWatch(config, client.Options{Scheme: scheme, Mapper: mapper})
 	if err != nil {
 		return nil, fmt.Errorf("objects of the floor: %w", err)
@@ -60,11 +63,11 @@ func NewObjects(config *rest.Config, name, owner string) (*Objects, error) {
 }
 
 // errNoOwner keeps a floor from being put back while the installation is being removed: it would stay behind, with nobody to keep it.
-var errNoOwner = errors.New("the webhook configuration for policies is not there, or is being removed: without it, the floor would outlast the installation")
+var errNoOwner = errors.New("this ClusterRole is not there, or is being removed: without it, the floor would outlast the installation")
 
 // owner is the reference to the owner.
 func (o *Objects) owner(ctx context.Context) ([]metav1.OwnerReference, error) {
-	var c admissionv1.ValidatingWebhookConfiguration
+	var c rbacv1.ClusterRole
 	err := o.client.Get(ctx, client.ObjectKey{Name: o.ownerName}, &c)
 	switch {
 	case apierrors.IsNotFound(err), err == nil && c.DeletionTimestamp != nil:
@@ -72,7 +75,7 @@ func (o *Objects) owner(ctx context.Context) ([]metav1.OwnerReference, error) {
 	case err != nil:
 		return nil, fmt.Errorf("read the floor's owner: %w", err)
 	}
-	return []metav1.OwnerReference{{APIVersion: "admissionregistration.k8s.io/v1", Kind: "ValidatingWebhookConfiguration", Name: c.Name, UID: c.UID}}, nil
+	return []metav1.OwnerReference{{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "ClusterRole", Name: c.Name, UID: c.UID}}, nil
 }
 
 // put has the object in the cluster as it is to be, whatever was there.

@@ -131,6 +131,9 @@ func (p *Powers) judge(path string) Reach {
 // above is the reach of what holds every directory.
 func above(power Power) Reach { return Reach{Power: power, Place: PlaceAbove} }
 
+// ProtectedPrefix is a directory of pipes, in lower case: that alone has the power of what is in it.
+const ProtectedPrefix = "protectedprefix"
+
 // pipe looks below \\.\pipe\ProtectedPrefix\<group>\ too: only members of the group may make pipes there, and the shims of
 // containerd do (https://github.com/microsoft/hcsshim, addrFmt in cmd/containerd-shim-runhcs-v1).
 func (p *Powers) pipe(name string) Power {
@@ -138,7 +141,7 @@ func (p *Powers) pipe(name string) Power {
 		return PowerPipe
 	}
 	first, rest, _ := strings.Cut(name, `\`)
-	if first != "protectedprefix" {
+	if first != ProtectedPrefix {
 		return PowerNone
 	}
 	_, below, _ := strings.Cut(rest, `\`)

@@ -1,0 +1,98 @@
+package floor
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	product "github.com/pipeguard/pipeguard/internal/admission"
+	"github.com/pipeguard/pipeguard/internal/core/access"
+	"github.com/pipeguard/pipeguard/internal/floor"
+)
+
+// A subject within the bounds of the API that is too large for a floor is left out, and other drivers start.
+func TestASubjectThatIsTooLargeIsLeftOut(t *testing.T) {
+	p := product.Policies{Parameters: product.DefaultParameters(), PipePolicies: map[string]product.PipePolicy{
+		"driver": {Pipes: []string{"csi-proxy*"}, Subjects: []access.Subject{{Name: "driver", Namespace: "shop", ServiceAccounts: []string{"default"}}}},
+	}}
+	s := access.Subject{Name: "x", Namespace: "tenant", ServiceAccounts: []string{"x"}}
+	for i := range 64 {
+		s.HostPaths = append(s.HostPaths, fmt.Sprintf(`D:\%d`, i)+strings.Repeat("+", 1000))
+	}
+	p.PipePolicies["tenant"] = product.PipePolicy{Subjects: []access.Subject{s}}
+	made, err := floor.New(floor.Options{Name: "floor", Policies: p})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(made.LeftOut) != 1 || made.LeftOut[0] != "tenant" {
+		t.Errorf("left out: %q", made.LeftOut)
+	}
+	r := sized(1, 1, 1, 0, `\\.\pipe\csi-proxy-disk-v`, "")
+	if v := newJudge(t, made).ask(t, r); !v.allowed {
+		t.Errorf("a driver that a policy permits: %q", v.messages)
+	}
+}
+
+// With patterns by the ten thousand, an object that asks for many pipes is refused for that, and not because the API server gave up.
+func TestManyPatternsBoundHowManyPipesAnObjectMayHave(t *testing.T) {
+	for _, many := range []int{10, 60, 100} {
+		p := product.Policies{Parameters: product.DefaultParameters(), PipePolicies: map[string]product.PipePolicy{
+			"driver": {Pipes: []string{"csi-proxy*"}, Subjects: []access.Subject{{Name: "driver", Namespace: "shop", ServiceAccounts: []string{"default"}}}},
+		}}
+		for i := range many {
+			o := product.PipePolicy{Subjects: []access.Subject{{Name: "x", Namespace: "tenant", ServiceAccounts: []string{"x"}}}}
+			for j := range 64 {
+				o.Pipes = append(o.Pipes, fmt.Sprintf("z%d-%d*", i, j))
+			}
+			p.PipePolicies[fmt.Sprintf("tenant%d", i)] = o
+		}
+		made, err := floor.New(floor.Options{Name: "floor", Policies: p})
+		if err != nil {
+			t.Fatal(err)
+		}
+		j, fit := newJudge(t, made), 0
+		for _, pipes := range []int{1, 4, 6, 10, 16, 32} {
+			v := j.ask(t, sized(pipes, 1, pipes, 0, `\\.\pipe\csi-proxy-disk-v`, ""))
+			if v.failed || !v.allowed && !strings.Contains(v.messages[0], "the floor looks at no more") {
+				t.Errorf("%d policies, %d pipes: %.300q", many, pipes, v.messages)
+			}
+			if v.allowed {
+				fit = pipes
+			}
+			t.Logf("%d policies, %d pipes: allowed %t, cost %d", many, pipes, v.allowed, v.cost)
+		}
+		if want := map[int]int{10: 32, 60: 10, 100: 6}[many]; fit != want {
+			t.Errorf("with %d policies, %d pipes fit; want %d", many, fit, want)
+		}
+	}
+}
+
+// A floor of nearly the largest size is compiled: its lists are in pieces, each of which adds a level to an expression.
+func TestAFloorOfTheLargestSizeIsCompiled(t *testing.T) {
+	p := product.Policies{Parameters: product.DefaultParameters(), PipePolicies: map[string]product.PipePolicy{}}
+	made, subjects := (*floor.Floor)(nil), 0
+	for i := range 100 {
+		var all []access.Subject
+		for range 100 {
+			all = append(all, access.Subject{Name: fmt.Sprintf("s%d", subjects), Namespace: "shop", ServiceAccounts: []string{"default"}, Images: []string{"registry.example/driver:*"}})
+			subjects++
+		}
+		p.PipePolicies[fmt.Sprintf("p%d", i)] = product.PipePolicy{Pipes: []string{"csi-proxy*"}, Subjects: all}
+		next, err := floor.New(floor.Options{Name: "floor", Policies: p})
+		if errors.Is(err, floor.ErrTooLarge) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		made = next
+	}
+	if subjects < 1000 || subjects > 9000 {
+		t.Errorf("%d subjects are too many", subjects)
+	}
+	if v := newJudge(t, made).ask(t, sized(1, 1, 1, 0, `\\.\pipe\csi-proxy-disk-v`, "")); !v.allowed {
+		t.Errorf("a driver: %.300q", v.messages)
+	}
+	t.Logf("up to %d subjects", subjects)
+}
