@@ -128,6 +128,7 @@ var forbidden = []struct{ from, to, because string }{
 	{"internal/policy", "api", "the engine knows Rego and data, wherever they come from"},
 	{"internal/policyset", "internal/proxy", "policies are put into the words of nodes where no node is"},
 	{"internal/policyset", "internal/controller", "policies are put together in the same way at the author's desk"},
+	{"internal/served", "internal", "what nodes report is summed up in the same way at the author's desk"},
 	{"internal/certs", "internal/admission", "certificates know nothing of what is served with them"},
 	{"internal/certs", "internal/controller", "certificates do not depend on policies"},
 	{"internal/controller", "internal/certs", "policies do not depend on certificates"},

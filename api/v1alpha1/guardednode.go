@@ -4,8 +4,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// GuardedNode is the report of the node component: which bundle of policies its node enforces, and what is wrong. It
-// has the name of the Node. It is as trustworthy as the node: an attacker who controls a node controls its report, and no other.
+// GuardedNode is the report of the node component: which bundle of policies its node enforces, which pipes it serves, and
+// what is wrong. It has the name of the Node. It is as trustworthy as the node: an attacker who controls a node controls
+// its report, and no other.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Cluster,shortName=gnode,categories=pipeguard
@@ -17,6 +18,7 @@ import (
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Policy",type=string,priority=1,JSONPath=`.bundle.policyRevision`
 // +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.message`
+// +kubebuilder:printcolumn:name="Pipes",type=string,priority=1,JSONPath=`.pipes`
 type GuardedNode struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -85,6 +87,15 @@ type NodeReport struct {
 	// +listType=atomic
 	// +optional
 	Schemas []string `json:"schemas,omitempty"`
+	// Pipes are the names of the pipes that the service serves, in lower case. A report without the list does not say which: the
+	// service does not answer, or is an earlier release. Pipes whose names cannot be the name of a label are left out.
+	//
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MaxLength=63
+	// +kubebuilder:validation:items:Pattern=`^[a-z0-9]([a-z0-9._-]*[a-z0-9])?$`
+	// +listType=set
+	// +optional
+	Pipes []string `json:"pipes,omitzero"`
 	// Bundle is the node's bundle of policies.
 	//
 	// +optional

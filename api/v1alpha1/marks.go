@@ -14,6 +14,12 @@ const (
 	LabelNodePool = "pipeguard.dev/node-pool"
 	// AnnotationBundleRevision of such a ConfigMap is the number of the bundle, in decimal.
 	AnnotationBundleRevision = "pipeguard.dev/bundle-revision"
+	// LabelServesPipes is "true" on each Node that has a label with LabelPipePrefix, so that such Nodes can be listed.
+	LabelServesPipes = "pipeguard.dev/serves-pipes"
+	// LabelPipePrefix is before the name of a pipe in the label that a Node has while its proxy serves the pipe; its value is LabelPipeServed.
+	LabelPipePrefix = "pipe.pipeguard.dev/"
+	// LabelPipeServed is the value of such a label.
+	LabelPipeServed = "served"
 )
 
 const (

@@ -258,6 +258,11 @@ func (in *NodeReport) DeepCopyInto(out *NodeReport) {
 		*out = make([]string, len(*in))
 		copy(*out, *in)
 	}
+	if in.Pipes != nil {
+		in, out := &in.Pipes, &out.Pipes
+		*out = make([]string, len(*in))
+		copy(*out, *in)
+	}
 	if in.Bundle != nil {
 		in, out := &in.Bundle, &out.Bundle
 		*out = new(NodeBundle)

@@ -85,6 +85,14 @@ func (p *pipes) listen(all int, opened func()) func(name string) (net.Listener, 
 	}
 }
 
+// now are the names of the pipes that clients reach here: none before all are open, and while the proxy stops.
+func (p *pipes) now(state *readiness) []string {
+	if !state.open.Load() {
+		return []string{}
+	}
+	return p.Served()
+}
+
 // accepting gives a pipe whose name turns out to be taken the exit code of pipes.
 type accepting struct{ net.Listener }
 

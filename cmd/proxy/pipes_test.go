@@ -5,12 +5,15 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -78,7 +81,13 @@ func TestAReplacedSocketIsSaid(t *testing.T) {
 	if faults := state.faults(); len(faults) != 1 {
 		t.Fatalf("before all pipes are open: %v", faults)
 	}
+	if got := opened.now(state); got == nil || len(got) > 0 {
+		t.Errorf("it serves %q before all are open", got)
+	}
 	open("csi-proxy-volume-v1")
+	if got := opened.now(state); !slices.Equal(got, []string{"csi-proxy-disk-v1", "csi-proxy-volume-v1"}) {
+		t.Errorf("it serves %q", got)
+	}
 	serving, stop := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() { opened.run(serving, t.Context()); close(ended) }()
@@ -89,6 +98,9 @@ func TestAReplacedSocketIsSaid(t *testing.T) {
 	<-ended
 	if faults := state.faults(); len(faults) != 1 || !errors.Is(faults[0], pipe.ErrTaken) || !strings.Contains(faults[0].Error(), "csi-proxy-disk-v1") {
 		t.Errorf("faults %v", faults)
+	}
+	if got := opened.now(state); !slices.Equal(got, []string{"csi-proxy-volume-v1"}) {
+		t.Errorf("it serves %q, one of which leads elsewhere", got)
 	}
 	if n := logged.FilterField(event(121)).Len(); n != 1 {
 		t.Errorf("%d lines with its number", n)
@@ -203,5 +215,26 @@ func TestATakenNameHasThePipesExitCodeAndOtherFaultsKeepTheirType(t *testing.T) 
 	passing := &net.DNSError{IsTemporary: true}
 	if _, err := (accepting{failing{err: passing}}).Accept(); err != error(passing) { //nolint:errorlint // gRPC looks at the type itself
 		t.Errorf("got a %T", err)
+	}
+}
+
+// The sockets that are there are the pipes of which /status says that they are served.
+func TestTheStatusNamesThePipesThatAreServed(t *testing.T) {
+	p := startProgram(t, "-metrics-bind-address", "127.0.0.1:0")
+	sockets, err := filepath.Glob(filepath.Join(p.sockets, "*.sock"))
+	if err != nil || len(sockets) != len(candidates()) {
+		t.Fatalf("%q, %v", sockets, err)
+	}
+	var there []string
+	for _, socket := range sockets {
+		there = append(there, strings.TrimSuffix(filepath.Base(socket), ".sock"))
+	}
+	var got nodeState
+	if code, text := p.get(t, "/status"); code != http.StatusOK || json.Unmarshal([]byte(text), &got) != nil {
+		t.Fatalf("%d %s", code, text)
+	}
+	slices.Sort(there)
+	if diff := cmp.Diff(there, got.Pipes); diff != "" {
+		t.Errorf("(-there +status)\n%s", diff)
 	}
 }

@@ -114,7 +114,7 @@ func (p *proxyProgram) serve(ctx context.Context, ready func()) (err error) {
 	}
 	stopMetrics, err := serveMetrics(p.flags.metricsAddress, registry, func(mux *http.ServeMux) {
 		state.routes(mux)
-		serveState(mux, node, access.rules, records)
+		serveState(mux, node, access.rules, records, func() []string { return opened.now(state) })
 	}, p.log)
 	if err != nil {
 		return err

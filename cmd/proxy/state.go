@@ -16,6 +16,8 @@ type nodeState struct {
 	Version string `json:"version"`
 	// Schemas are the forms of bundles and of their access lists that this program reads.
 	Schemas []string `json:"schemas"`
+	// Pipes are the names, in lower case, of the pipes that this program serves now. It is never null.
+	Pipes []string `json:"pipes"`
 	// ACL is the access list of the node's own configuration.
 	ACL struct {
 		Revision string `json:"revision"`
@@ -48,10 +50,13 @@ func (a *auditLog) state() *auditState {
 	return s
 }
 
-// serveState adds the endpoint. Its answer has no secrets, and nothing that no metric shows.
-func serveState(mux *http.ServeMux, node string, rules *activerules.Set, records *auditLog) {
+// serveState adds the endpoint. Its answer has no secrets, and nothing that no metric shows. pipes returns those that are served.
+func serveState(mux *http.ServeMux, node string, rules *activerules.Set, records *auditLog, pipes func() []string) {
 	mux.HandleFunc("GET /status", func(w http.ResponseWriter, _ *http.Request) {
-		s := nodeState{Node: node, Version: version.Number(), Schemas: append(access.Schemas(), bundle.Schema), Bundle: rules.Bundle(), Audit: records.state()}
+		s := nodeState{
+			Node: node, Version: version.Number(), Schemas: append(access.Schemas(), bundle.Schema), Pipes: pipes(),
+			Bundle: rules.Bundle(), Audit: records.state(),
+		}
 		if local := rules.Local(); local != nil {
 			s.ACL.Revision = local.Policy.Revision
 		}

@@ -20,6 +20,7 @@ import (
 	"github.com/pipeguard/pipeguard/internal/admission/intake"
 	"github.com/pipeguard/pipeguard/internal/controller"
 	"github.com/pipeguard/pipeguard/internal/controller/leader"
+	"github.com/pipeguard/pipeguard/internal/controller/nodes"
 	"github.com/pipeguard/pipeguard/internal/controller/scan"
 	"github.com/pipeguard/pipeguard/internal/policy"
 	"github.com/pipeguard/pipeguard/internal/policyset"
@@ -68,9 +69,13 @@ func newCluster(o options, s *server) (mode, error) {
 	if _, err := m.manager.GetCache().GetInformer(context.Background(), namespaceMetadata(), cache.BlockUntilSynced(false)); err != nil {
 		return mode{}, fmt.Errorf("watch namespaces: %w", err)
 	}
+	serving, err := nodes.AddServing(m.manager, s.log)
+	if err != nil {
+		return mode{}, fmt.Errorf("watch nodes: %w", err)
+	}
 	var certificates certificates
 	certificates, m.verify, m.configurationChanges, err = newChain(o, config, m.manager, m.leads, s)
-	return mode{certificates, &clusterNamespaces{m.manager.GetCache()}, m.finish}, err
+	return mode{certificates, &clusterNamespaces{m.manager.GetCache()}, serving, m.finish}, err
 }
 
 // clusterConfig says how to reach the API server.

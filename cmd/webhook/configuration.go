@@ -85,6 +85,8 @@ type clusterOptions struct {
 	CanaryNamespace string `yaml:"canaryNamespace"`
 	// ScanInterval is the time between two scans of existing objects, 10m if not set; each new policy starts one as well.
 	ScanInterval time.Duration `yaml:"scanInterval"`
+	// LabelNodes has the leader say in labels of each Node which pipes its proxy serves; it needs the right to list and patch Nodes.
+	LabelNodes bool `yaml:"labelNodes"`
 	// LeaderElect false has every replica write, in place of one leader.
 	LeaderElect bool `yaml:"leaderElect"`
 }

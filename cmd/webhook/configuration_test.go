@@ -51,7 +51,7 @@ func TestTheSampleHasEverySetting(t *testing.T) {
 	if _, err := c.read(file); err != nil {
 		t.Fatal(err)
 	}
-	known := map[string]bool{"minimumRevision": true, "required": true, "trustFirstUse": true} // whose value is the zero value
+	known := map[string]bool{"minimumRevision": true, "required": true, "trustFirstUse": true, "labelNodes": true} // whose value is the zero value
 	var look func(reflect.Value)
 	look = func(v reflect.Value) {
 		for i := range v.NumField() {

@@ -15,7 +15,7 @@ func (m *cluster) countNodes(b *bundles, registry prometheus.Registerer, log *za
 	if b != nil {
 		published = b.publisher.Results
 	}
-	unread, err := nodes.Add(m.manager, m.leads, nodes.Options{Published: published, Registerer: registry, Log: log})
+	unread, err := nodes.Add(m.manager, m.leads, nodes.Options{Published: published, Label: m.options.Cluster.LabelNodes, Registerer: registry, Log: log})
 	if b != nil {
 		b.unread = unread
 	}

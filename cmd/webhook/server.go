@@ -70,6 +70,7 @@ func newServer(ctx context.Context, o options, stdout io.Writer, log *zap.Logger
 	if s.reviewer, err = admission.NewReviewer(admission.ReviewerOptions{
 		Engine:        s.engine,
 		Namespaces:    m.namespaces,
+		Pipes:         m.pipes,
 		Audit:         s.records,
 		AuditRequired: o.Audit.Required,
 		Log:           requests,
@@ -94,6 +95,7 @@ func newServer(ctx context.Context, o options, stdout io.Writer, log *zap.Logger
 type mode struct {
 	certificates certificates
 	namespaces   admission.NamespaceLabels
+	pipes        admission.ServedPipes // nil if it is not known which nodes serve them
 	finish       func(s *server) error // adds the mode's own tasks to a server whose other parts are there
 }
 

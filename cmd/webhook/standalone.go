@@ -7,7 +7,7 @@ func newStandalone(o options, s *server) (mode, error) {
 		return mode{}, err
 	}
 	certs, err := newCertificates(o, s.log)
-	return mode{certs, labels, func(s *server) error {
+	return mode{certificates: certs, namespaces: labels, finish: func(s *server) error {
 		s.policies = &policies{source: s.source, engine: s.engine, attempted: s.attempted, poll: pollFiles}
 		s.tasks = append(s.tasks, s.policies.run)
 		return nil

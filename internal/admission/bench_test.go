@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -17,9 +18,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrladmission "sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	"github.com/pipeguard/pipeguard/api/v1alpha1"
 	"github.com/pipeguard/pipeguard/internal/audit"
 	"github.com/pipeguard/pipeguard/internal/core/access"
 	"github.com/pipeguard/pipeguard/internal/policy"
+	"github.com/pipeguard/pipeguard/internal/served"
 	"github.com/pipeguard/pipeguard/test/pods"
 )
 
@@ -54,6 +57,35 @@ func BenchmarkReview(b *testing.B) {
 				v.Spec.PersistentVolumeSource = corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: "d", VolumeHandle: "h"}}
 			}
 			measure(b, benchReviewer(b, Policies{Parameters: allowing()}), reviewBody(b, requestFor(b, marshal(b, v), nil)), c.allowed)
+		})
+	}
+}
+
+// BenchmarkServed sends the review of a driver that is admitted, to a reviewer that does not know which nodes serve which pipes, and to one that has
+// the reports of 1,000 nodes, of which all serve the driver's pipes, or none.
+func BenchmarkServed(b *testing.B) {
+	reports := func(pipes ...string) *served.Pipes {
+		nodes := make([]v1alpha1.GuardedNode, 1000)
+		for i := range nodes {
+			nodes[i].Name, nodes[i].Pipes = fmt.Sprintf("win-%04d", i), pipes
+		}
+		return served.Collect(nodes, func(*v1alpha1.GuardedNode) bool { return true })
+	}
+	p := pods.Driver(b)
+	var all []string
+	for _, v := range p.Spec.Volumes {
+		if v.HostPath != nil {
+			all = append(all, strings.TrimPrefix(v.HostPath.Path, `\\.\pipe\`))
+		}
+	}
+	for _, c := range []struct {
+		name  string
+		pipes ServedPipes
+	}{{"unknown", nil}, {"by-all", reports(all...)}, {"by-none", reports("other")}} {
+		b.Run(c.name, func(b *testing.B) {
+			r := benchReviewer(b, Policies{Parameters: allowing()})
+			r.o.Pipes = c.pipes
+			measure(b, r, benchBody(b, p), true)
 		})
 	}
 }

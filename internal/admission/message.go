@@ -82,12 +82,8 @@ func causes(refused []Detail) []metav1.StatusCause {
 
 // warnings are short enough for clients to show: code, container, and the rule's title or the policy's own words.
 func (d *describer) warnings(findings []policy.Finding, rules ruleTable, suffix string) []string {
-	var out []string
-	for i, f := range findings {
-		if i == maxWarnings {
-			out = append(out, fmt.Sprintf("Pipeguard: %d more warnings", len(findings)-i))
-			break
-		}
+	return limited(len(findings), func(i int) string {
+		f := findings[i]
 		text := f.Message
 		if text == "" {
 			text = rules(f.Code).Title
@@ -97,7 +93,17 @@ func (d *describer) warnings(findings []policy.Finding, rules ruleTable, suffix 
 			line = code(f) + ": " + where + ": " + plain(oneLine(text), maxWarningLen)
 		}
 		end := d.deadline(f.Field) + suffix
-		out = append(out, clip(line, maxWarningLen-len(end))+end)
+		return clip(line, maxWarningLen-len(end)) + end
+	})
+}
+
+// limited are the first of n warnings, and how many are left out.
+func limited(n int, warning func(i int) string) (out []string) {
+	for i := range n {
+		if i == maxWarnings {
+			return append(out, fmt.Sprintf("Pipeguard: %d more warnings", n-i))
+		}
+		out = append(out, warning(i))
 	}
 	return out
 }

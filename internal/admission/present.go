@@ -72,6 +72,9 @@ func (r *Reviewer) present(j *judgement) Result {
 	}
 	warned := slices.DeleteFunc(slices.Clone(j.decision.Findings), func(f policy.Finding) bool { return f.Effect != policy.EffectWarn })
 	res.Warnings = append(res.Warnings, d.warnings(warned, rules, "")...)
+	if res.Allowed {
+		res.Warnings = append(res.Warnings, r.unserved(j)...)
+	}
 	res.annotate()
 	return res
 }

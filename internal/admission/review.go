@@ -60,6 +60,7 @@ type judgement struct {
 	unchanged bool
 	static    bool
 	plain     bool
+	nodeName  string // that the object names for its pods
 	allowance *jsonscan.Allowance
 }
 
@@ -143,6 +144,7 @@ func (r *Reviewer) judge(ctx context.Context, req *admissionv1.AdmissionRequest,
 	if err != nil {
 		return false, unreadable(err)
 	}
+	j.nodeName = obj.pod.nodeName
 	e, err := extract(j.scope, &obj, j.allowance)
 	if err != nil {
 		return false, unreadable(err)

@@ -36,6 +36,8 @@ type ReviewerOptions struct {
 	Engine Engine
 	// Namespaces supplies input.namespaceLabels; nil means that no namespace has labels.
 	Namespaces NamespaceLabels
+	// Pipes supplies warnings about pipes that no node serves; nil means that there are none.
+	Pipes ServedPipes
 	// Audit receives a record of each decision; nil means that none is kept.
 	Audit audit.Writer
 	// AuditRequired refuses an object whose record could not be written. Without it the failure is logged and counted

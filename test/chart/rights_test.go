@@ -1,12 +1,16 @@
 package chart_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/pipeguard/pipeguard/api/v1alpha1"
 )
 
 // rights writes each rule as group/resources[names]: verbs.
@@ -51,6 +55,41 @@ func TestWithoutACanaryTheWebhookHasNoRightInAnotherNamespaceForIt(t *testing.T)
 	}
 	if got := webhookConfig(t, all, "pipeguard-webhook").at("cluster", "canaryNamespace"); got != "-" {
 		t.Errorf("the webhook is told to send one to %v", got)
+	}
+}
+
+// What the expressions do is tested with a real API server.
+func TestTheWebhookMayChangeLabelsOfNodesOnlyWhereThatIsAskedFor(t *testing.T) {
+	const policy = "pipeguard-webhook-node-labels"
+	for enabled, want := range map[bool]string{true: "/nodes: get list patch", false: "/nodes: get"} {
+		all := render(t, set(fmt.Sprintf("nodeLabels.enabled=%t", enabled))...)
+		if got := rights(decode[rbacv1.ClusterRole](t, one(t, all, "ClusterRole", "pipeguard-webhook")).Rules); !slices.Contains(got, want) {
+			t.Errorf("%t: %q", enabled, got)
+		}
+		if got := webhookConfig(t, all, "pipeguard-webhook").at("cluster", "labelNodes"); got != nil != enabled {
+			t.Errorf("%t: labelNodes is %v", enabled, got)
+		}
+		if !enabled {
+			if slices.ContainsFunc(all, func(o object) bool { return strings.HasSuffix(o.id(), policy) }) {
+				t.Error("there is a policy about a right that is not given")
+			}
+			continue
+		}
+		p := decode[admissionregistrationv1.ValidatingAdmissionPolicy](t, one(t, all, "ValidatingAdmissionPolicy", policy))
+		r := p.Spec.MatchConstraints.ResourceRules
+		if *p.Spec.FailurePolicy != admissionregistrationv1.Fail || len(r) != 1 || !slices.Equal(r[0].Resources, []string{"nodes"}) || len(p.Spec.MatchConditions) != 1 ||
+			p.Spec.MatchConditions[0].Expression != "request.userInfo.username == 'system:serviceaccount:"+namespace+":pipeguard-webhook'" {
+			t.Errorf("%+v", p.Spec)
+		}
+		for _, own := range []string{v1alpha1.LabelServesPipes, v1alpha1.LabelPipePrefix} {
+			if !strings.Contains(p.Spec.Validations[0].Expression, "'"+own+"'") {
+				t.Errorf("it does not permit %s", own)
+			}
+		}
+		b := decode[admissionregistrationv1.ValidatingAdmissionPolicyBinding](t, one(t, all, "ValidatingAdmissionPolicyBinding", policy))
+		if b.Spec.PolicyName != policy || b.Spec.MatchResources != nil || !slices.Equal(b.Spec.ValidationActions, []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny}) {
+			t.Errorf("%+v", b.Spec)
+		}
 	}
 }
 

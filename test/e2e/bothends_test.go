@@ -78,6 +78,7 @@ func onePolicyDecidesAtBothEnds(t *testing.T) {
 			return err
 		})
 	})
+	t.Run("the cluster says which pipes the node serves", theClusterSaysWhichPipesTheNodeServes)
 
 	// Every method for both: only what the default request policy refuses to whoever is not named is left.
 	second := n.apply(t, fmt.Sprintf(diskInventory, "{}", inventory+", "+stranger))

@@ -32,6 +32,7 @@ import (
 	"github.com/pipeguard/pipeguard/internal/bundle"
 	"github.com/pipeguard/pipeguard/internal/core/access"
 	"github.com/pipeguard/pipeguard/internal/proxy/report"
+	"github.com/pipeguard/pipeguard/internal/served"
 	"github.com/pipeguard/pipeguard/test/integration/cluster"
 )
 
@@ -72,6 +73,8 @@ type member struct {
 	token string
 	// state is what its service answers; nil if it does not.
 	state atomic.Pointer[bundle.Status]
+	// pipes are those that its service serves; nil of one that does not say so.
+	pipes atomic.Pointer[[]string]
 	// dated says that its proxy does not say which schemas it reads.
 	dated atomic.Bool
 }
@@ -109,6 +112,9 @@ func (n *member) reports(t *testing.T, about string) <-chan string {
 		answer := map[string]any{"node": n.name, "version": "v1.2.3", "acl": map[string]string{"revision": "sha256:ac"}, "bundle": state}
 		if !n.dated.Load() {
 			answer["schemas"] = schemas
+		}
+		if pipes := n.pipes.Load(); pipes != nil {
+			answer["pipes"] = *pipes
 		}
 		_ = json.NewEncoder(w).Encode(answer)
 	}))
@@ -164,8 +170,12 @@ func TestANodeReportsByWhichBundleItDecides(t *testing.T) {
 	n := newMember(t)
 	ends := time.Now().Add(time.Hour).UTC().Truncate(time.Second)
 	n.state.Store(&bundle.Status{Revision: 1767323045, PolicyRevision: "sha256:ab", Audience: "default", Key: "es256:cd", ExpiresAt: ends})
+	n.pipes.Store(&[]string{"csi-proxy-volume-v1", "csi-proxy-disk-v1", "Odd"})
 	failures := n.reports(t, n.name)
 	o := reportOf(t, n.name, func(o *v1alpha1.GuardedNode) bool { return o.State == v1alpha1.NodeGuarding })
+	if want := []string{"csi-proxy-disk-v1", "csi-proxy-volume-v1"}; !slices.Equal(o.Pipes, want) {
+		t.Errorf("it serves %q, want %q", o.Pipes, want)
+	}
 	want := &v1alpha1.NodeBundle{Pool: "default", Revision: 1767323045, PolicyRevision: "sha256:ab", Key: "es256:cd", ExpiresAt: o.Bundle.ExpiresAt}
 	if diff := cmp.Diff(want, o.Bundle); diff != "" || !o.Bundle.ExpiresAt.Time.Equal(ends) || !slices.Equal(o.Schemas, schemas) || o.Version != "v1.2.3" || o.Message != "" {
 		t.Errorf("%+v\n%s", o.NodeReport, diff)
@@ -174,7 +184,7 @@ func TestANodeReportsByWhichBundleItDecides(t *testing.T) {
 	changed(t, o, func() { o.Labels = map[string]string{"team": "storage"} })
 	n.state.Store(nil)
 	o = reportOf(t, n.name, func(o *v1alpha1.GuardedNode) bool { return o.State == v1alpha1.NodeUnreachable })
-	if o.Labels["team"] != "storage" || o.Bundle != nil || !strings.Contains(o.Message, "503") {
+	if o.Labels["team"] != "storage" || o.Bundle != nil || o.Pipes != nil || !strings.Contains(o.Message, "503") {
 		t.Errorf("%+v", o)
 	}
 	n.state.Store(&bundle.Status{Audience: "default", Invalid: bundle.ReasonNone, Refused: &bundle.Refused{Reason: bundle.ReasonKey, Message: "signed by es256:00"}})
@@ -428,6 +438,16 @@ func TestAReportIsBounded(t *testing.T) {
 		"a revision that cannot be": func(o *v1alpha1.GuardedNode) { o.Bundle.Revision = -1 },
 		"schemas without end":       func(o *v1alpha1.GuardedNode) { o.Schemas = slices.Repeat(schemas, 5) },
 		"a schema without end":      func(o *v1alpha1.GuardedNode) { o.Schemas = []string{strings.Repeat("x", 65)} },
+		"pipes without end":         func(o *v1alpha1.GuardedNode) { o.Pipes = manyPipes(served.MaxPipes + 1) },
+		"a pipe without end":        func(o *v1alpha1.GuardedNode) { o.Pipes = []string{strings.Repeat("x", 64)} },
+		"a pipe in capitals":        func(o *v1alpha1.GuardedNode) { o.Pipes = []string{"CSI-proxy-disk-v1"} },
+		"a pipe with a slash":       func(o *v1alpha1.GuardedNode) { o.Pipes = []string{"a/b"} },
+		"a pipe of two lines":       func(o *v1alpha1.GuardedNode) { o.Pipes = []string{"a\nb"} },
+		"a pipe with a new line":    func(o *v1alpha1.GuardedNode) { o.Pipes = []string{"a\n"} },
+		"a pipe with an escape":     func(o *v1alpha1.GuardedNode) { o.Pipes = []string{"a\x1b[2J"} },
+		"a pipe that no label has":  func(o *v1alpha1.GuardedNode) { o.Pipes = []string{"csi-proxy-"} },
+		"a pipe without a name":     func(o *v1alpha1.GuardedNode) { o.Pipes = []string{""} },
+		"a pipe twice":              func(o *v1alpha1.GuardedNode) { o.Pipes = []string{"a", "a"} },
 		"a pool without end":        func(o *v1alpha1.GuardedNode) { o.Bundle.Pool = strings.Repeat("x", 64) },
 	} {
 		o := said("bounded")
@@ -436,6 +456,20 @@ func TestAReportIsBounded(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+	for name, pipes := range map[string][]string{"no list": nil, "no pipes": {}, "as many as there may be": manyPipes(served.MaxPipes)} {
+		o := said("bounded")
+		o.Pipes = pipes
+		if err := at(t).api.Client.Create(t.Context(), o, client.DryRunAll); err != nil || (o.Pipes == nil) != (pipes == nil) || len(o.Pipes) != len(pipes) {
+			t.Errorf("%s: %q, %v", name, o.Pipes, err)
+		}
+	}
+}
+
+func manyPipes(n int) (pipes []string) {
+	for i := range n {
+		pipes = append(pipes, fmt.Sprintf("pipe-%d", i))
+	}
+	return pipes
 }
 
 // tokenFor asks for a token of an account.

@@ -8,6 +8,9 @@ The configuration of the webhook: what the values set, with the value config ove
 {{- $_ := set $config $key (printf ":%d" (get $.Values.webhook $name | int)) -}}
 {{- end -}}
 {{- $_ := set $config "cluster" (dict "serviceName" $webhook "webhookConfig" $webhook "policyWebhookConfig" (include "pipeguard.policyWebhook" .) "canaryNamespace" (.Values.webhook.canaryNamespace | default "-") "scanInterval" .Values.scanInterval) -}}
+{{- if .Values.nodeLabels.enabled -}}
+{{- $_ := set (get $config "cluster") "labelNodes" true -}}
+{{- end -}}
 {{- $_ := set $config "floor" (dict "mode" .Values.floor.mode "name" (include "pipeguard.floor" .) "clusterRole" $webhook) -}}
 {{- with .Values.reports.standard -}}
 {{- if ne . "None" -}}
@@ -49,6 +52,9 @@ The configuration of the webhook: what the values set, with the value config ove
 {{- fail "config.reports.standard: set reports.standard, which grants the rights too" -}}
 {{- end -}}
 {{- include "pipeguard.checkAddresses" (dict "config" $config "webhook" .Values.webhook) -}}
+{{- if ne (eq (toString $config.cluster.labelNodes) "true") .Values.nodeLabels.enabled -}}
+{{- fail "config.cluster.labelNodes: set nodeLabels.enabled, with which the right to label Nodes comes" -}}
+{{- end -}}
 {{- toYaml $config -}}
 {{- end -}}
 

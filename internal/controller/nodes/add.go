@@ -30,6 +30,9 @@ func Add(mgr manager.Manager, leads *leader.Group, o Options) (unread func(conte
 		cleaner: cleaner{live: mgr.GetAPIReader(), writer: mgr.GetClient(), log: o.Log},
 		watch:   func(ctx context.Context, c *counter) error { return c.follow(ctx, mgr.GetCache()) },
 	}
+	if o.Label {
+		c.labeller = &labeller{live: mgr.GetAPIReader(), writer: mgr.GetClient(), log: o.Log}
+	}
 	leads.Add(c)
 	return c.unread, nil
 }
@@ -81,7 +84,7 @@ func (c *counter) went(o any) {
 	periodic.Signal(c.changed)
 }
 
-// sameReport compares what counts depend on.
+// sameReport compares what counts and labels depend on.
 func sameReport(a, b v1alpha1.NodeReport) bool {
 	of := func(r v1alpha1.NodeReport) v1alpha1.NodeBundle {
 		if r.Bundle == nil {
@@ -91,5 +94,5 @@ func sameReport(a, b v1alpha1.NodeReport) bool {
 			Pool: r.Bundle.Pool, Revision: r.Bundle.Revision, PolicyRevision: r.Bundle.PolicyRevision, Invalid: r.Bundle.Invalid, Refused: r.Bundle.Refused,
 		}
 	}
-	return a.State == b.State && slices.Equal(a.Schemas, b.Schemas) && (a.Bundle == nil) == (b.Bundle == nil) && of(a) == of(b)
+	return a.State == b.State && samePipes(&a, &b) && slices.Equal(a.Schemas, b.Schemas) && (a.Bundle == nil) == (b.Bundle == nil) && of(a) == of(b)
 }

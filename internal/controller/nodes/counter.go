@@ -39,6 +39,8 @@ const (
 type Options struct {
 	// Published returns what became of the bundle of each pool. Nil means that no bundles are made here.
 	Published func() []publish.Result
+	// Label has Nodes say in labels which pipes they serve.
+	Label bool
 	// Registerer takes the metrics. Nil registers none.
 	Registerer prometheus.Registerer
 	// Log receives diagnostics. Default none.
@@ -62,6 +64,7 @@ type counter struct {
 	watch      func(ctx context.Context, c *counter) error
 	status     client.SubResourceWriter
 	cleaner    cleaner
+	labeller   *labeller // nil without Options.Label
 	heartbeats *heartbeats
 	metrics    *metrics
 	changed    chan struct{}
@@ -72,6 +75,9 @@ type counter struct {
 func (c *counter) Start(ctx context.Context) error {
 	defer c.metrics.nodes.Reset() // the leader alone has series
 	c.heartbeats.reset()
+	if c.labeller != nil {
+		c.labeller.reset()
+	}
 	for {
 		err := c.watch(ctx, c)
 		if err == nil || ctx.Err() != nil {
@@ -113,6 +119,7 @@ func (c *counter) count(ctx context.Context) (written int, err error) {
 	found := c.snapshot(nodes.Items)
 	c.metrics.counted(found)
 	c.cleaner.clean(ctx, found)
+	written = c.label(ctx, found)
 	for i := range policies.Items {
 		p := &policies.Items[i]
 		next := found.counts(want(p))
@@ -125,6 +132,21 @@ func (c *counter) count(ctx context.Context) (written int, err error) {
 		written++
 	}
 	return written, nil
+}
+
+// label keeps the labels of Nodes, and returns how many Nodes it wrote. Its faults keep no status from being written.
+func (c *counter) label(ctx context.Context, found *snapshot) (written int) {
+	if c.labeller == nil {
+		return 0
+	}
+	written, more, err := c.labeller.label(ctx, found)
+	if err != nil && ctx.Err() == nil {
+		c.Log.Error("Nodes not labelled", zap.Error(err)) // the next count tries again
+	}
+	if more {
+		periodic.Signal(c.changed)
+	}
+	return written
 }
 
 // unread is publish.Options.Unread. What cannot be listed in time is unknown.

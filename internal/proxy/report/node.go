@@ -1,6 +1,8 @@
 package report
 
 import (
+	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -24,6 +26,7 @@ type node struct {
 	ACLRevision string    `json:"aclRevision,omitempty"`
 	AuditKey    string    `json:"auditKey,omitempty"`
 	Schemas     []string  `json:"schemas,omitempty"`
+	Pipes       []string  `json:"pipes,omitzero"` // nil if they are not known
 	Bundle      *held     `json:"bundle,omitempty"`
 }
 
@@ -39,7 +42,7 @@ type held struct {
 	Refused        string    `json:"refused,omitempty"`
 }
 
-// Bounds of the schema, in bytes; maxSchemas is a number.
+// Bounds of the schema, in bytes; maxSchemas and maxPipes are numbers.
 const (
 	maxMessage = 1024
 	maxText    = 128
@@ -47,7 +50,12 @@ const (
 	maxPool    = 63
 	maxKey     = 384
 	maxSchemas = 8
+	maxPipes   = 64
+	maxPipe    = 63
 )
+
+// pipeName is the schema's pattern of names of pipes.
+var pipeName = regexp.MustCompile(`^[a-z0-9]([a-z0-9._-]*[a-z0-9])?$`)
 
 // describe puts what the service answers into the words of a report. fault is what keeps the installation from being as
 // it should be, or nil.
@@ -60,6 +68,10 @@ func describe(s status, err, fault error) node {
 		out.State, out.Version, out.ACLRevision, out.AuditKey = local, clip(s.Version, maxText), clip(s.ACL.Revision, maxText), clip(s.Audit.Key, maxKey)
 		for _, schema := range s.Schemas[:min(len(s.Schemas), maxSchemas)] {
 			out.Schemas = append(out.Schemas, clip(schema, maxWord))
+		}
+		if out.Pipes = listed(s.Pipes); len(out.Pipes) > maxPipes { // a shorter list would say of the others that they are not served
+			messages = append(messages, fmt.Sprintf("pipes not reported: %d are served, and a report has room for %d", len(out.Pipes), maxPipes))
+			out.Pipes = nil
 		}
 	}
 	if b := s.Bundle; err == nil && b != nil {
@@ -84,6 +96,16 @@ func describe(s status, err, fault error) node {
 	return out
 }
 
+// listed are the names that the schema takes, sorted, each once; nil if nothing is known.
+func listed(pipes []string) []string {
+	if pipes == nil {
+		return nil
+	}
+	out := slices.DeleteFunc(slices.Clone(pipes), func(name string) bool { return len(name) > maxPipe || !pipeName.MatchString(name) })
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
 // whole cuts a time to seconds in UTC, which is all that the API keeps.
 func whole(t time.Time) time.Time {
 	if t.IsZero() {
@@ -104,6 +126,9 @@ func (n node) isAs(o node) bool { return n.Message == o.Message && n.isAsGood(o)
 
 func (n node) isAsGood(o node) bool {
 	if (n.Bundle == nil) != (o.Bundle == nil) || n.Bundle != nil && *n.Bundle != *o.Bundle {
+		return false
+	}
+	if (n.Pipes == nil) != (o.Pipes == nil) || !slices.Equal(n.Pipes, o.Pipes) {
 		return false
 	}
 	return n.State == o.State && n.Version == o.Version && n.ACLRevision == o.ACLRevision && n.AuditKey == o.AuditKey && slices.Equal(n.Schemas, o.Schemas)

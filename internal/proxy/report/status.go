@@ -17,6 +17,7 @@ import (
 type status struct {
 	Version string   `json:"version"`
 	Schemas []string `json:"schemas"`
+	Pipes   []string `json:"pipes"` // nil of an earlier release
 	ACL     struct {
 		Revision string `json:"revision"`
 	} `json:"acl"`

@@ -108,6 +108,20 @@ func (w *Watch) Fault() error {
 	return errors.Join(errs...)
 }
 
+// Served returns the names of the pipes, in lower case and sorted, but for those that lead elsewhere. It is not nil.
+func (w *Watch) Served() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	names := make([]string, 0, len(w.pipes))
+	for key, p := range w.pipes {
+		if w.faults[p.name] == nil {
+			names = append(names, key)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
 // has says whether a name, whose case does not count, is one of the pipes.
 func (w *Watch) has(name string) bool {
 	w.mu.Lock()

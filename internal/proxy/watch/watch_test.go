@@ -130,6 +130,13 @@ func TestASquattedNameIsSaidOnceAndShownUntilItIsFree(t *testing.T) {
 			if err := f.Fault(); err != nil || f.gauge(t, "pipeguard_pipe_squatted{csi-proxy-disk-v1}") != 0 || f.gauge(t, "pipeguard_pipe_squatted{Other}") != 0 {
 				t.Fatalf("before: %v", err)
 			}
+			served := func(want ...string) {
+				t.Helper()
+				if diff := cmp.Diff(want, f.Served()); diff != "" {
+					t.Errorf("served (-want +got):\n%s", diff)
+				}
+			}
+			served("csi-proxy-disk-v1", "other")
 			f.set(func() { f.answer = fmt.Errorf("disk: %w", cause) })
 			rounds(3)
 			if err := f.Fault(); !errors.Is(err, cause) || !strings.Contains(err.Error(), "csi-proxy-disk-v1") {
@@ -143,11 +150,13 @@ func TestASquattedNameIsSaidOnceAndShownUntilItIsFree(t *testing.T) {
 			if f.Fault() == nil || f.gauge(t, "pipeguard_pipe_squatted{csi-proxy-disk-v1}") != 1 {
 				t.Error("a question without an answer has hidden it")
 			}
+			served("other")
 			f.set(func() { f.answer = nil })
 			rounds(1)
 			if err := f.Fault(); err != nil || f.gauge(t, "pipeguard_pipe_squatted{csi-proxy-disk-v1}") != 0 {
 				t.Errorf("after: %v", err)
 			}
+			served("csi-proxy-disk-v1", "other")
 			if diff := cmp.Diff([]string{"error csi-proxy-disk-v1", "warn csi-proxy-disk-v1"}, f.events(eventSquatted)); diff != "" {
 				t.Error(diff)
 			}

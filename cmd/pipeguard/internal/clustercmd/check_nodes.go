@@ -43,6 +43,7 @@ func (s *survey) nodes(ctx context.Context) check {
 		c.unknown("GuardedNodes", err)
 		return c
 	}
+	unserved := s.unservedPipes(ctx, reports)
 	published, err := s.published(ctx)
 	if err != nil {
 		c.unknown("bundles in namespace "+s.release.namespace, err)
@@ -67,7 +68,7 @@ func (s *survey) nodes(ctx context.Context) check {
 		return c
 	}
 	s.report.Nodes = out
-	c.Text = fmt.Sprintf("%d of %d Windows nodes enforce the cluster's policies", out.Current, out.Windows)
+	c.Text = fmt.Sprintf("%d of %d Windows nodes enforce the cluster's policies", out.Current, out.Windows) + unserved
 	return c
 }
 
