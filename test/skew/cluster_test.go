@@ -145,7 +145,7 @@ func TestAWebhookIsUpgradedAndRolledBack(t *testing.T) {
 	}
 
 	// CRDs first, the webhook of before goes on.
-	if said, ok := s.apply("--server-side", "-f", now.file("config", "crd")); !ok {
+	if said, ok := s.apply("--server-side", "--force-conflicts", "-k", now.file("config", "crd")); !ok {
 		t.Fatal(said)
 	}
 	if said, ok := s.apply(append(now.samples(), "--dry-run=server")...); !ok {
