@@ -158,7 +158,7 @@ func TestABundleThatIsNotUnderstoodChangesNothing(t *testing.T) {
 				n.publish(r, first+1)
 				proxy.await("a bundle that is understood decides", decidesBy(first+1))
 				n.offer(c.acl, first+2)
-				proxy.await("it goes on deciding", func(s status) bool { return s.Bundle.Refused != nil && decidesBy(first + 1)(s) })
+				proxy.await("it goes on deciding", func(s status) bool { return s.Bundle.Refused != nil && decidesBy(first+1)(s) })
 				if said := proxy.refusesDisks(now); !strings.Contains(said, "PipePolicy azuredisk") {
 					t.Errorf("the refusal says %s", said)
 				}
