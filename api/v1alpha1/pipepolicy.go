@@ -26,6 +26,10 @@ type PipePolicy struct {
 	Spec PipePolicySpec `json:"spec"`
 	// +optional
 	Status PipePolicyStatus `json:"status,omitempty"`
+
+	// Unknown are the paths of fields of the spec that were read and that this release does not have, as a later release's. What they
+	// say would be passed over, so that the object must not decide. It is never written.
+	Unknown string `json:"-"`
 }
 
 // PipePolicyList is a list of PipePolicies.

@@ -24,6 +24,10 @@ type PolicyModule struct {
 	Spec PolicyModuleSpec `json:"spec"`
 	// +optional
 	Status PolicyModuleStatus `json:"status,omitempty"`
+
+	// Unknown are the paths of fields of the spec that were read and that this release does not have, as a later release's. What they
+	// say would be passed over, so that the object must not decide. It is never written.
+	Unknown string `json:"-"`
 }
 
 // PolicyModuleList is a list of PolicyModules.

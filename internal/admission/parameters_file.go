@@ -108,7 +108,7 @@ func (f *faults) members(path string, v any, readers map[string]func(path string
 	for _, key := range sortedKeys(m) {
 		read, ok := readers[key]
 		if !ok {
-			f.add(path, "unknown key %q; known are %s", key, strings.Join(sortedKeys(readers), ", "))
+			f.add(path, "unknown key %q; known to this release are %s", key, strings.Join(sortedKeys(readers), ", "))
 			continue
 		}
 		read(join(path, key), m[key])

@@ -42,13 +42,13 @@ func Parse(line []byte) (Event, error) {
 			V int `json:"v"`
 		}
 		if strictjson.UnmarshalCaseSensitivePreserveInts(line, &version) == nil && version.V != Version {
-			return Event{}, fmt.Errorf("%w %d", ErrVersion, version.V)
+			return Event{}, errVersion(version.V)
 		}
 		return Event{}, fmt.Errorf("not a record: %w", err)
 	}
 	switch {
 	case e.V != Version:
-		return Event{}, fmt.Errorf("%w %d", ErrVersion, e.V)
+		return Event{}, errVersion(e.V)
 	case e.Seq == 0 || e.Session == "":
 		return Event{}, errors.New("not a record: no session or number")
 	case !isTime(e.Time), e.Who != nil && e.Who.Process != nil && !isTime(e.Who.Process.Start), e.Outcome != nil && !isTime(e.Outcome.First):
@@ -63,6 +63,13 @@ func Parse(line []byte) (Event, error) {
 		}
 	}
 	return e, nil
+}
+
+func errVersion(is int) error {
+	if is > Version {
+		return fmt.Errorf("%w %d: a later release wrote it; read it with that one's pipeguard", ErrVersion, is)
+	}
+	return fmt.Errorf("%w %d", ErrVersion, is)
 }
 
 // unmarshal reads JSON to the letter, without an unknown field and none twice.

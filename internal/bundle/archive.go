@@ -118,7 +118,7 @@ func checkName(name string) error {
 	if module, ok := strings.CutPrefix(name, modulesDir); ok && isModuleName(module) {
 		return nil
 	}
-	what := "has no place in a bundle"
+	what := "has no place in a bundle in the form " + Schema + ": if a later release made it, upgrade this program to that release"
 	switch {
 	case strings.HasSuffix(name, "patch.json"):
 		what = "makes this a delta bundle; only whole ones are taken"

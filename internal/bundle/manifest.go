@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/pipeguard/pipeguard/internal/core/access"
 )
 
 // manifest is the file .manifest: OPA's words, with ours in the metadata. All of it is signed. Its fields are in the order of their names, as hashes want them.
@@ -44,8 +46,8 @@ func (b Bundle) manifest() manifest {
 
 // files are the bundle's, without the signatures.
 func (b Bundle) files() (map[string][]byte, error) {
-	var access map[string]any
-	if err := json.Unmarshal(b.ACL, &access); err != nil || access == nil {
+	var document map[string]any
+	if err := json.Unmarshal(b.ACL, &document); err != nil || document == nil {
 		return nil, fmt.Errorf("the access list is no JSON object: %w", err)
 	}
 	head, err := encode(b.manifest())
@@ -70,6 +72,9 @@ func fromFiles(files map[string][]byte) (Bundle, error) {
 			return Bundle{}, fmt.Errorf("there is no %s", name)
 		}
 	}
+	if schema := schemaOf(files[manifestFile]); schema != "" && schema != Schema { // its words would be called unknown
+		return Bundle{}, fmt.Errorf("%s: %w", manifestFile, access.SchemaFault(schema, []string{Schema}))
+	}
 	var m manifest
 	if err := decode(files[manifestFile], &m); err != nil {
 		return Bundle{}, fmt.Errorf("%s: %w", manifestFile, err)
@@ -88,11 +93,11 @@ func fromFiles(files map[string][]byte) (Bundle, error) {
 	if err := errors.Join(faults[:]...); err != nil {
 		return Bundle{}, fmt.Errorf("%s: %w", manifestFile, err)
 	}
-	var access map[string]any
-	if err := decode(files[aclFile], &access); err != nil {
+	var document map[string]any
+	if err := decode(files[aclFile], &document); err != nil {
 		return Bundle{}, fmt.Errorf("%s: %w", aclFile, err)
 	}
-	if access == nil {
+	if document == nil {
 		return Bundle{}, fmt.Errorf("%s: want an object", aclFile)
 	}
 	for name, text := range files {
@@ -101,6 +106,15 @@ func fromFiles(files map[string][]byte) (Bundle, error) {
 		}
 	}
 	return b, b.check()
+}
+
+// schemaOf is the form that a manifest says it has; empty if it says none.
+func schemaOf(text []byte) string {
+	var m struct{ Metadata struct{ Schema string } }
+	if json.Unmarshal(text, &m) != nil {
+		return ""
+	}
+	return m.Metadata.Schema
 }
 
 // spelled reads a text as write would have written it. An error names the field.

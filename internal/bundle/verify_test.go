@@ -532,3 +532,20 @@ func FuzzVerifyFiles(f *testing.F) {
 		}
 	})
 }
+
+// What a later release adds comes with another form, and what is in that is not read before the form.
+func TestABundleOfAnotherReleaseNamesTheEndToUpgrade(t *testing.T) {
+	key := newTestKey(t)
+	files := filesOf(t, sample())
+	for name, c := range map[string]struct{ file, old, now, want string }{
+		"a later form with more in it": {manifestFile, `"schema":"` + Schema + `"`, `"schema":"pipeguard.dev/bundle/v3","zone":"x"`, "a later release made it; upgrade this program"},
+		"an earlier form":              {manifestFile, Schema, "pipeguard.dev/bundle/v1", "an earlier release made it; upgrade the webhook"},
+		"another file":                 {"/pipes/data.json", "", "{}", "if a later release made it, upgrade this program"},
+	} {
+		f := maps.Clone(files)
+		f[c.file] = []byte(strings.Replace(string(f[c.file]), c.old, c.now, 1))
+		if _, _, err := pin(t, key).Verify(resign(t, key, f, f)); ReasonOf(err) != ReasonContent || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
+	}
+}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/pipeguard/pipeguard/internal/atmost"
 	"github.com/pipeguard/pipeguard/internal/plainyaml"
+	"github.com/pipeguard/pipeguard/internal/version"
 )
 
 // MaxSize bounds a configuration file in bytes: some ten thousand rules.
@@ -89,7 +90,7 @@ func withoutValues(err error) error {
 	faults := make([]error, len(wrong.Errors))
 	for i, text := range wrong.Errors {
 		if at := unknownField.FindStringSubmatch(text); at != nil {
-			faults[i] = fmt.Errorf("line %s: unknown key %s", at[1], plainyaml.Quoted(at[2]))
+			faults[i] = fmt.Errorf("line %s: unknown key %s: %s does not have it; correct the key, or run the release that has it", at[1], plainyaml.Quoted(at[2]), version.Number())
 		} else if at := wrongType.FindStringSubmatch(text); at != nil {
 			faults[i] = fmt.Errorf("line %s: a value of type %s where %s is expected", at[1], at[2], at[3])
 		} else {

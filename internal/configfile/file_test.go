@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/pipeguard/pipeguard/internal/version"
 )
 
 type settings struct {
@@ -68,7 +70,9 @@ func TestErrorsQuoteNoValue(t *testing.T) {
 
 func TestUnknownKeysAreNamed(t *testing.T) {
 	_, err := Decode("f", "Settings", []byte(head+"nested: {b: 1}\n\"numb\\er\": 2\n"+strings.Repeat("k", 100)+": 1\n"), &settings{})
-	want := "configuration f: line 3: unknown key \"b\"\nline 4: unknown key \"numb\\x1br\"\nline 5: unknown key \"" + strings.Repeat("k", 64) + "…\""
+	remedy := ": " + version.Number() + " does not have it; correct the key, or run the release that has it"
+	want := "configuration f: line 3: unknown key \"b\"" + remedy + "\nline 4: unknown key \"numb\\x1br\"" + remedy +
+		"\nline 5: unknown key \"" + strings.Repeat("k", 64) + "…\"" + remedy
 	if err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}

@@ -24,8 +24,9 @@ type attempt struct {
 // modules that they become, so that it is known also where nothing comes of them.
 func (a attempt) hash() (string, error) {
 	type spec struct {
-		Name string
-		Spec any
+		Name    string
+		Spec    any
+		Unknown string `json:",omitempty"`
 	}
 	content := struct {
 		Files      map[string]string
@@ -35,10 +36,10 @@ func (a attempt) hash() (string, error) {
 		Modules    []spec
 	}{Files: a.base.Files, Data: a.base.Data, Parameters: a.params}
 	for i := range a.pipes {
-		content.Pipes = append(content.Pipes, spec{a.pipes[i].Name, a.pipes[i].Spec})
+		content.Pipes = append(content.Pipes, spec{a.pipes[i].Name, a.pipes[i].Spec, a.pipes[i].Unknown})
 	}
 	for i := range a.modules {
-		content.Modules = append(content.Modules, spec{a.modules[i].Name, a.modules[i].Spec})
+		content.Modules = append(content.Modules, spec{a.modules[i].Name, a.modules[i].Spec, a.modules[i].Unknown})
 	}
 	text, err := json.Marshal(content) // sorts keys
 	if err != nil {

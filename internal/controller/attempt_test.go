@@ -19,20 +19,22 @@ func example() attempt {
 func TestTheHashIsOfEverythingThatDecides(t *testing.T) {
 	seen := map[string]string{}
 	for name, change := range map[string]func(*attempt){
-		"nothing":              func(*attempt) {},
-		"a file's text":        func(a *attempt) { a.base.Files["base.rego"] += "\n" },
-		"a file's name":        func(a *attempt) { a.base.Files["x.rego"] = "" },
-		"data":                 func(a *attempt) { a.base.Data = map[string]any{"x": 1} },
-		"a parameter":          func(a *attempt) { a.params.GuardedPipes = []string{"x"} },
-		"a pipe":               func(a *attempt) { a.pipes[0].Spec.Pipes[0] = "x" },
-		"an action":            func(a *attempt) { a.pipes[0].Spec.Admission.Action = v1alpha1.ActionWarn },
-		"an end":               func(a *attempt) { a.pipes[0].Spec.Subjects = []v1alpha1.Subject{ending("s", 0)} },
-		"a later end":          func(a *attempt) { a.pipes[0].Spec.Subjects = []v1alpha1.Subject{ending("s", 1e9)} },
-		"an object's name":     func(a *attempt) { a.pipes[0].Name = "o" },
-		"an object less":       func(a *attempt) { a.pipes = a.pipes[:1] },
-		"a module's text":      func(a *attempt) { a.modules[0].Spec.Modules[0].Rego += "\n" },
-		"a module's name":      func(a *attempt) { a.modules[0].Name = "b" },
-		"a parameter not data": func(a *attempt) { a.params.EqualPowerPipes = []string{"x"} }, // it decides, and is in no revision
+		"nothing":               func(*attempt) {},
+		"a file's text":         func(a *attempt) { a.base.Files["base.rego"] += "\n" },
+		"a file's name":         func(a *attempt) { a.base.Files["x.rego"] = "" },
+		"data":                  func(a *attempt) { a.base.Data = map[string]any{"x": 1} },
+		"a parameter":           func(a *attempt) { a.params.GuardedPipes = []string{"x"} },
+		"a pipe":                func(a *attempt) { a.pipes[0].Spec.Pipes[0] = "x" },
+		"an action":             func(a *attempt) { a.pipes[0].Spec.Admission.Action = v1alpha1.ActionWarn },
+		"an end":                func(a *attempt) { a.pipes[0].Spec.Subjects = []v1alpha1.Subject{ending("s", 0)} },
+		"a later end":           func(a *attempt) { a.pipes[0].Spec.Subjects = []v1alpha1.Subject{ending("s", 1e9)} },
+		"an object's name":      func(a *attempt) { a.pipes[0].Name = "o" },
+		"an object less":        func(a *attempt) { a.pipes = a.pipes[:1] },
+		"what is not known":     func(a *attempt) { a.pipes[0].Unknown = "spec.x" }, // with it the object is refused
+		"not known of a module": func(a *attempt) { a.modules[0].Unknown = "spec.x" },
+		"a module's text":       func(a *attempt) { a.modules[0].Spec.Modules[0].Rego += "\n" },
+		"a module's name":       func(a *attempt) { a.modules[0].Name = "b" },
+		"a parameter not data":  func(a *attempt) { a.params.EqualPowerPipes = []string{"x"} }, // it decides, and is in no revision
 		"pipes of two policies": func(a *attempt) {
 			a.pipes[0].Spec.Pipes, a.pipes[1].Spec.Pipes = []v1alpha1.PipePattern{"x"}, []v1alpha1.PipePattern{"y"}
 		},

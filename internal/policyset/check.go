@@ -21,6 +21,7 @@ import (
 	"github.com/pipeguard/pipeguard/internal/core/safepath"
 	"github.com/pipeguard/pipeguard/internal/nodepolicy"
 	"github.com/pipeguard/pipeguard/internal/policy"
+	"github.com/pipeguard/pipeguard/internal/version"
 )
 
 // CheckPipePolicy reports every fault of a PipePolicy. The CRD's schema checks the
@@ -28,7 +29,7 @@ import (
 func CheckPipePolicy(p *v1alpha1.PipePolicy) field.ErrorList {
 	var faults field.ErrorList
 	spec := field.NewPath("spec")
-	faults = append(faults, checkName(p.Name)...)
+	faults = append(faults, append(checkName(p.Name), checkUnknown(p.Unknown)...)...)
 	if err := pipePolicy(p).Validate(); err != nil {
 		for _, line := range strings.Split(err.Error(), "\n") {
 			faults = append(faults, field.Invalid(spec, field.OmitValueType{}, line))
@@ -61,6 +62,16 @@ func CheckPipePolicy(p *v1alpha1.PipePolicy) field.ErrorList {
 		}
 	}
 	return faults
+}
+
+// checkUnknown refuses an object with fields that this release does not have. It was stored under the CRDs of another one, whose webhook gives
+// them a meaning: a subject without a condition that narrows it would be a wider one.
+func checkUnknown(fields string) field.ErrorList {
+	if fields == "" {
+		return nil
+	}
+	return field.ErrorList{field.Forbidden(field.NewPath("spec"), fmt.Sprintf("release %s does not know %s: upgrade the webhook to the release that the object was written for, or remove what is not known",
+		version.Number(), inert.Line(fields)))}
 }
 
 // checkProcess finds a process without any field, which would otherwise count as absent, and invisible characters in its program.
@@ -353,7 +364,7 @@ var regoFile = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_-]*\.rego$`)
 func CheckPolicyModule(m *v1alpha1.PolicyModule) field.ErrorList {
 	var faults field.ErrorList
 	modules := field.NewPath("spec", "modules")
-	faults = append(faults, checkName(m.Name)...)
+	faults = append(faults, append(checkName(m.Name), checkUnknown(m.Unknown)...)...)
 	if len(m.Spec.Modules) == 0 {
 		faults = append(faults, field.Required(modules, "at least one file"))
 	}

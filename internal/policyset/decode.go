@@ -88,11 +88,26 @@ func decodeNew(raw []byte, into any, meta *metav1.ObjectMeta) error {
 // Decode reads one JSON object as the API server does, by the exact case of its keys, and strictly: a field that the type does not have would mean nothing, and an author who wrote
 // it meant something.
 func Decode(raw []byte, into any) error {
-	strict, err := json.UnmarshalStrict(raw, into)
+	strict, err := json.UnmarshalStrict(raw, plain(into))
 	if err = errors.Join(append(strict, named(err, raw))...); err != nil {
 		return fmt.Errorf("read the object: %w", err)
 	}
 	return nil
+}
+
+// plain is an object by its fields alone: its own reader passes over fields that its type does not have.
+func plain(into any) any {
+	type (
+		pipePolicy   v1alpha1.PipePolicy
+		policyModule v1alpha1.PolicyModule
+	)
+	switch o := into.(type) {
+	case *v1alpha1.PipePolicy:
+		return (*pipePolicy)(o)
+	case *v1alpha1.PolicyModule:
+		return (*policyModule)(o)
+	}
+	return into
 }
 
 // typeNames are the types of values in an author's words, by their names in errors of the decoder and by the kinds of Go's types.

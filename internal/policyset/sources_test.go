@@ -15,6 +15,7 @@ import (
 
 	"github.com/pipeguard/pipeguard/api/v1alpha1"
 	"github.com/pipeguard/pipeguard/internal/policy"
+	"github.com/pipeguard/pipeguard/internal/version"
 )
 
 func revision(t *testing.T, s Sources) string {
@@ -70,6 +71,12 @@ func TestAssembleNamesEachObjectThatIsUnfit(t *testing.T) {
 		"an end after the year 9999": {pipes("p", func(s *v1alpha1.PipePolicySpec) { s.Subjects[0].ExpiresAt = &year10000 }), `PipePolicy "p"`},
 		"an end that is no time":     {pipes("p", func(s *v1alpha1.PipePolicySpec) { s.Subjects[0].ExpiresAt = &metav1.Time{} }), `PipePolicy "p"`},
 		"a policy of no name":        {pipes(""), `PipePolicy ""`},
+		"a field of a later release": {unknown(pipes("p")), `PipePolicy "p": spec: Forbidden: release ` + version.Number() + ` does not know spec.x: upgrade the webhook`},
+		"a module of a later one": {func() v1alpha1.PolicyModule {
+			m := module("m", "a.rego", goodRule, "a_test.rego", goodTest)
+			m.Unknown = "spec.x"
+			return m
+		}(), `PolicyModule "m": spec: Forbidden`},
 		"a module without files":     {module("m"), `PolicyModule "m"`},
 		"a module without tests":     {module("m", "a.rego", goodRule), `PolicyModule "m"`},
 		"a file that is no Rego":     {module("m", "rule.txt", goodRule, "a_test.rego", goodTest), `PolicyModule "m"`},
@@ -93,6 +100,11 @@ func TestAssembleNamesEachObjectThatIsUnfit(t *testing.T) {
 			}
 		})
 	}
+}
+
+func unknown(p v1alpha1.PipePolicy) v1alpha1.PipePolicy {
+	p.Unknown = "spec.x"
+	return p
 }
 
 func TestOneNameIsOneObject(t *testing.T) {

@@ -7,16 +7,11 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 
 	"github.com/pipeguard/pipeguard/internal/core/caller"
 	"github.com/pipeguard/pipeguard/internal/core/pipepath"
 )
-
-// Schema is the form of a Document. A later one is refused and not half understood.
-const Schema = "pipeguard.dev/node-rules/v2"
-
-// Schemas are the forms of a Document that this program reads.
-func Schemas() []string { return []string{Schema} }
 
 // SchemaOf is the form that a Document in JSON says it has; empty if it says none.
 func SchemaOf(text []byte) string {
@@ -48,7 +43,7 @@ func ParseDocument(text []byte) (Document, error) {
 	}
 	out, list := Document{Policies: []Policy{}}, []json.RawMessage(nil)
 	if err := errors.Join(json.Unmarshal(whole["schema"], &out.Schema), json.Unmarshal(whole["policies"], &list)); err != nil || len(whole) != 2 || list == nil {
-		return Document{}, errors.New("access list: want schema and policies, and nothing else")
+		return Document{}, errors.New("access list: want schema and policies, and nothing else: if a later release made it, upgrade this program to that release")
 	}
 	if len(list) > MaxPolicies {
 		return Document{}, errTooMany(len(list))
@@ -68,6 +63,9 @@ func readPolicy(raw []byte) (p Policy, err error) {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&p); err != nil {
+		if strings.HasPrefix(err.Error(), "json: unknown field ") { // the decoder has no type for it
+			err = fmt.Errorf("%w: if a later release made it, upgrade this program to that release", err)
+		}
 		return p, err
 	}
 	again, err := json.Marshal(p)
@@ -86,7 +84,7 @@ func errTooMany(n int) error {
 }
 
 func errSchema(is string) error {
-	return fmt.Errorf("access list: schema %q: want one of %q", is, Schemas())
+	return fmt.Errorf("access list: %w", SchemaFault(is, Schemas()))
 }
 
 // Check reports every fault at once.

@@ -3,6 +3,7 @@ package access
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -110,5 +111,22 @@ func TestTheOrderOfKeysDoesNotMatter(t *testing.T) {
 	text := fmt.Appendf(nil, `{"policies":[{"subjects":[{"namespace":"n","name":"s"}],"pipes":["a"],"name":"p"}], "schema":%q}`, Schema)
 	if d, err := ParseDocument(text); err != nil || d.Policies[0].Subjects[0].Namespace != "n" {
 		t.Errorf("%+v, %v", d, err)
+	}
+}
+
+// Which of two releases is the older one is told by the form, and a refusal says which end to upgrade.
+func TestAnotherFormNamesTheEndToUpgrade(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"schema":"pipeguard.dev/node-rules/v3","policies":[],"more":1}`:                  "a later release made it; upgrade this program",
+		`{"schema":"pipeguard.dev/node-rules/v10","policies":[]}`:                          "a later release made it; upgrade this program",
+		`{"schema":"pipeguard.dev/node-rules/v1","policies":[]}`:                           "an earlier release made it; upgrade the webhook",
+		`{"schema":"pipeguard.dev/node-rules/vX","policies":[]}`:                           "no release of Pipeguard made it",
+		`{"schema":"example.com/node-rules/v3","policies":[]}`:                             "no release of Pipeguard made it",
+		fmt.Sprintf(`{"schema":%q,"policies":[],"more":1}`, Schema):                        "if a later release made it, upgrade this program",
+		fmt.Sprintf(`{"schema":%q,"policies":[{"name":"p","pipes":["a"],"x":1}]}`, Schema): `unknown field "x": if a later release made it, upgrade this program`,
+	} {
+		if _, err := ParseDocument([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", text, err, want)
+		}
 	}
 }

@@ -1,0 +1,261 @@
+//go:build !windows
+
+package skew
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/pipeguard/pipeguard/api/v1alpha1"
+	"github.com/pipeguard/pipeguard/test/harness"
+	"github.com/pipeguard/pipeguard/test/integration/cluster"
+)
+
+const parameters = "requirement: AllowedNamespace\n"
+
+// site is an API server, and a release that is installed in it.
+type site struct {
+	t       *testing.T
+	tools   cluster.Tools
+	api     *cluster.APIServer
+	kubectl *cluster.Kubectl
+	guard   *cluster.Release
+	chart   map[release]cluster.Chart
+}
+
+// install starts an API server with the CRDs of one release, and the webhook of one by its chart.
+func install(t *testing.T, crds, webhook release, others ...release) *site {
+	t.Helper()
+	s := &site{t: t, tools: tools(t, "kube-apiserver", "etcd", "kubectl", "helm"), chart: map[release]cluster.Chart{}}
+	dir, err := os.MkdirTemp(temporary, "api-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := context.WithoutCancel(t.Context())
+	if s.api, err = cluster.StartAPIServer(ctx, cluster.APIServerOptions{Tools: s.tools, Dir: dir, CRDs: crds.file("config", "crd")}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.api.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	if s.kubectl, err = s.api.Kubectl(s.tools, s.api.Config); err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range append(others, webhook) {
+		if s.chart[r], err = cluster.RenderChart(ctx, s.tools, r.file("charts", "pipeguard"), "webhook.timeoutSeconds=30"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.guard, err = s.api.Install(ctx, cluster.ReleaseOptions{Webhook: webhook.program("webhook"), Chart: s.chart[webhook], Dir: dir, Parameters: parameters})
+	if s.guard != nil {
+		t.Cleanup(func() {
+			if err := s.guard.Uninstall(ctx); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// apply applies manifests with kubectl, which has the API server refuse fields that it does not know.
+func (s *site) apply(args ...string) (said string, ok bool) {
+	s.t.Helper()
+	stdout, stderr, code, err := s.kubectl.Run(s.t.Context(), "", append([]string{"apply", "--validate=strict"}, args...)...)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return stdout + stderr, code == 0
+}
+
+// samples are policy objects of a release.
+func (r release) samples() []string {
+	return []string{"-f", r.file("config", "samples", "pipepolicy_azuredisk.yaml"), "-f", r.file("config", "samples", "pipepolicy_exception.yaml")}
+}
+
+// decides waits until as many replicas live, and a PipePolicy decides. Replicas of two releases may have two revisions.
+func (s *site) decides(name string, replicas int32) {
+	s.t.Helper()
+	harness.Eventually(s.t, startLimit, "the policy "+name+" decides", func(ctx context.Context) error {
+		var p v1alpha1.PipePolicy
+		if err := s.api.Client.Get(ctx, client.ObjectKey{Name: name}, &p); err != nil {
+			return err
+		}
+		if r := p.Status.Replicas; r.Live != replicas || r.Current == 0 || p.Status.ObservedGeneration != p.Generation {
+			return fmt.Errorf("%+v", p.Status)
+		}
+		return nil
+	})
+}
+
+// status is what `pipeguard status` of a release says of the cluster.
+func (s *site) status(by release) map[string]string {
+	s.t.Helper()
+	file := filepath.Join(s.t.TempDir(), "kubeconfig")
+	if err := cluster.WriteKubeconfig(file, s.api.Config, ""); err != nil {
+		s.t.Fatal(err)
+	}
+	stdout, stderr, code := by.run(s.t, "pipeguard", "status", "--kubeconfig", file, "-o", "json")
+	var report struct {
+		Schema string
+		Checks []struct{ Check, State, Text string }
+	}
+	if err := json.Unmarshal([]byte(stdout), &report); err != nil || report.Schema != "pipeguard.dev/status/v1" {
+		s.t.Fatalf("exit code %d, %v\n%s%s", code, err, stdout, stderr)
+	}
+	states := map[string]string{}
+	for _, c := range report.Checks {
+		states[c.Check] = c.State
+		s.t.Logf("status: %s %s %s", c.Check, c.State, c.Text)
+	}
+	return states
+}
+
+// refuses asks the API server for a pod with every pipe until it is refused.
+func (s *site) refuses() {
+	s.t.Helper()
+	if err := s.api.AwaitProbe(s.t.Context(), cluster.Refuses); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func TestAWebhookIsUpgradedAndRolledBack(t *testing.T) {
+	old, now := releases(t)
+	s := install(t, old, old, now)
+	if said, ok := s.apply(append(now.samples(), "--dry-run=server")...); !ok {
+		t.Errorf("the CRDs and the webhook before refuse samples of this release: %s", said)
+	}
+	if said, ok := s.apply(old.samples()...); !ok {
+		t.Fatal(said)
+	}
+	s.decides("disk-inventory", 1)
+	if states := s.status(now); states["probe"] != "ok" || states["policies"] != "ok" {
+		t.Errorf("of a cluster of the release before status says %v", states)
+	}
+
+	// CRDs first, the webhook of before goes on.
+	if said, ok := s.apply("--server-side", "--force-conflicts", "-k", now.file("config", "crd")); !ok {
+		t.Fatal(said)
+	}
+	if said, ok := s.apply(append(now.samples(), "--dry-run=server")...); !ok {
+		t.Errorf("the webhook before refuses samples of this release: %s", said)
+	}
+	s.refuses()
+
+	// One replica after the other, with those of both releases in between.
+	s.guard.SetProgram(now.program("webhook"))
+	replica, err := s.guard.AddReplica(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := replica.AwaitReady(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s.refuses()
+	s.decides("disk-inventory", 2)
+	s.upgrade(now)
+	s.decides("disk-inventory", 1)
+	s.status(now)
+
+	s.guard.SetProgram(old.program("webhook"))
+	s.upgrade(old)
+	s.decides("disk-inventory", 1)
+}
+
+// upgrade replaces all replicas with the rights of a release's chart.
+func (s *site) upgrade(to release) {
+	s.t.Helper()
+	if err := s.guard.Upgrade(s.t.Context(), s.chart[to], 1); err != nil {
+		s.t.Fatal(err)
+	}
+	s.refuses()
+}
+
+// A condition that a later release adds to subjects must not be passed over: without it, the subject would be a wider one.
+func TestAStoredFieldOfALaterReleaseStopsTheObject(t *testing.T) {
+	_, now := releases(t)
+	s := install(t, now, now)
+	if said, ok := s.apply(now.samples()...); !ok {
+		t.Fatal(said)
+	}
+	s.decides("disk-inventory", 1)
+	s.laterDefinition(now)
+	later := filepath.Join(t.TempDir(), "later.yaml")
+	harness.Replace(t, later, strings.Replace(now.read(t, "config", "samples", "pipepolicy_exception.yaml"), "      containers: [collector]\n", "      containers: [collector]\n      zones: [a]\n", 1))
+	harness.Eventually(t, startLimit, "the webhook refuses a policy of the later release", func(context.Context) error {
+		said, ok := s.apply("-f", later)
+		if ok {
+			t.Fatalf("applied: %s", said)
+		}
+		if !strings.Contains(said, "admission webhook") || !strings.Contains(said, `unknown field "spec.subjects[0].zones"`) {
+			return fmt.Errorf("%s", said) // the API server, until it serves by the definition
+		}
+		return nil
+	})
+
+	// Stored while the webhook of the later release was there.
+	if err := s.guard.SuspendPolicies(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	harness.Eventually(t, startLimit, "the policy of the later release is stored", func(context.Context) error {
+		if said, ok := s.apply("-f", later); !ok {
+			return fmt.Errorf("%s", said)
+		}
+		return nil
+	})
+	harness.Eventually(t, startLimit, "it is refused", func(ctx context.Context) error {
+		var p v1alpha1.PipePolicy
+		if err := s.api.Client.Get(ctx, client.ObjectKey{Name: "disk-inventory"}, &p); err != nil {
+			return err
+		}
+		if p.Unknown != "spec.subjects[0].zones" {
+			return fmt.Errorf("unknown are %q", p.Unknown)
+		}
+		if text := asJSON(t, p.Status); !strings.Contains(text, "does not know spec.subjects[0].zones: upgrade the webhook") {
+			return fmt.Errorf("%s", text)
+		}
+		return nil
+	})
+	s.refuses() // by what was active before
+
+	// A replica that has nothing from before permits nothing.
+	fresh, err := s.guard.AddReplica(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	harness.Eventually(t, startLimit, "a fresh replica says what it refuses", func(context.Context) error {
+		if !strings.Contains(fresh.Stderr.String(), "does not know spec.subjects[0].zones") {
+			return fmt.Errorf("%s", fresh.Stderr.String())
+		}
+		return nil
+	})
+	if err := fresh.Ready(t.Context()); err == nil {
+		t.Error("a replica without policies is ready")
+	}
+}
+
+// laterDefinition adds a field to subjects, as the CRDs of a later release would.
+func (s *site) laterDefinition(now release) {
+	s.t.Helper()
+	const at = "                    serviceAccounts:\n"
+	text := now.read(s.t, "config", "crd", "pipeguard.dev_pipepolicies.yaml")
+	if strings.Count(text, at) != 1 {
+		s.t.Fatalf("%d places for a field of subjects", strings.Count(text, at))
+	}
+	file := filepath.Join(s.t.TempDir(), "crd.yaml")
+	harness.Replace(s.t, file, strings.Replace(text, at, "                    zones:\n                      items: {type: string}\n                      type: array\n"+at, 1))
+	if said, ok := s.apply("--server-side", "--force-conflicts", "-f", file); !ok {
+		s.t.Fatal(said)
+	}
+}
