@@ -47,7 +47,7 @@ var ErrTooLarge = errors.New("the policies are too many for a floor")
 const (
 	// longestChunk is how many bytes of literals an expression has, and one literal more.
 	// The API server takes time for a list that grows with the square of its length, at each change of a floor.
-	longestChunk = 4_000
+	longestChunk = 5_000
 	// longestSubject is how many bytes the literal of a subject may have. A longer one is left out, which permits nothing.
 	longestSubject = 40_000
 	// mostPatterns is how many patterns of pipes the paths of an object may be compared with.
@@ -182,7 +182,7 @@ func (o *objects) say(all map[string]admission.PipePolicy) {
 // Bounds, with room for what the API server adds: an expression is read up to 100,000 characters.
 const (
 	longestExpression = 95_000
-	largestObject     = 600_000 // a larger one would be stored, after so many seconds that the request may not be waited for
+	largestObject     = 800_000 // a larger one would be stored, after so many seconds that the request may not be waited for
 )
 
 // canBeStored says whether the API server takes a policy. One that it refused would leave an older floor in force, or none.
