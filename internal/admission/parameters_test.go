@@ -150,6 +150,7 @@ func TestDataIsWhatPoliciesAreDocumentedToSee(t *testing.T) {
 		"hostProcess":       "Audit",
 		"equalPower":        "Audit",
 		"hostPaths":         "Audit",
+		"action":            "Deny",
 	}
 	if diff := cmp.Diff(want, allowing().data()); diff != "" {
 		t.Errorf("data (-want +got):\n%s", diff)
