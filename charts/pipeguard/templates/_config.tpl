@@ -8,7 +8,7 @@ The configuration of the webhook: what the values set, with the value config ove
 {{- $_ := set $config $key (printf ":%d" (get $.Values.webhook $name | int)) -}}
 {{- end -}}
 {{- $_ := set $config "cluster" (dict "serviceName" $webhook "webhookConfig" $webhook "policyWebhookConfig" (include "pipeguard.policyWebhook" .) "canaryNamespace" (.Values.webhook.canaryNamespace | default "-") "scanInterval" .Values.scanInterval) -}}
-{{- $_ := set $config "floor" (dict "mode" .Values.floor.mode "name" (include "pipeguard.floor" .)) -}}
+{{- $_ := set $config "floor" (dict "mode" (include "pipeguard.settings" . | fromYaml).floor.mode "name" (include "pipeguard.floor" .)) -}}
 {{- $certificate := dict "secret" (include "pipeguard.certSecret" .) -}}
 {{- if .Values.certificates.certManager.enabled -}}
 {{- $certificate = dict "dir" "/etc/pipeguard/certificate" -}}
