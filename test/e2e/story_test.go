@@ -35,6 +35,7 @@ func TestPipeguardOnAWholeCluster(t *testing.T) {
 		{"a node comes back with the webhook down", nodeComesBack},
 		{"a lost certificate is replaced", lostCertificateIsReplaced},
 		{"an upgrade and a rollback leave no gap", upgradeAndRollbackLeaveNoGap},
+		{"the preset observe refuses nothing, and strict what only says that it is privileged", presetsFromObserveToStrict},
 		{"the node component's pods pass where other HostProcess containers are refused", nodeComponentPassesAlone},
 		{"the guard can be turned off and on", breakGlass},
 		{"an uninstall leaves the policies, and nothing else", uninstallLeavesPolicies},
