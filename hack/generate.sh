@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Writes what is generated: from the API types their deep copies, the CRDs (for kustomize and for the chart) and the API reference;
-# from the types of audit records their reference and their JSON Schema; and the chart's copy of what is known of drivers.
+# from the types of audit records their reference and their JSON Schema; and the chart's copies of what is known of drivers and of its presets.
 #   generate.sh [DIRECTORY]   below DIRECTORY instead of the project's root
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
@@ -26,6 +26,6 @@ go run ./hack/audit-records "$out"
 "$controller_gen" object paths=./api/v1alpha1 output:object:dir="$out/api/v1alpha1"
 "$controller_gen" crd paths=./api/v1alpha1 output:crd:dir="$out/config/crd"
 cp "$out"/config/crd/pipeguard.dev_*.yaml "$out/charts/pipeguard/files/crds/"
-cp internal/proxy/acl/profiles/drivers.yaml "$out/charts/pipeguard/files/"
+cp internal/proxy/acl/profiles/drivers.yaml internal/preset/presets.yaml "$out/charts/pipeguard/files/"
 "$reference" --source-path=api/v1alpha1 --config=hack/api-reference.yaml --renderer=markdown --log-level=ERROR \
 	--templates-dir=hack/api-reference --output-path="$out/docs/api.md"

@@ -191,7 +191,17 @@ parameters := {
 	"hostProcess": "Audit",
 	"equalPower": "Audit",
 	"hostPaths": "Audit",
+	"action": "Deny",
+	"strictestAction": "Deny",
 }
+
+# The action on guarded pipes that no PipePolicy governs, and that on paths that may lead to any.
+acting(action, strictest) := object.union(parameters, {"action": action, "strictestAction": strictest})
+
+# Actions that no parameters may have; one that is missing is among them as a mapping without it.
+odd_actions := ["", "Ignore", "audit", "None", null, true, 1, ["Audit"], {"Audit": "audit"}]
+
+effects_of_actions := {"Deny": "deny", "Warn": "warn", "Audit": "audit"}
 
 requiring(requirement) := object.union(parameters, {"requirement": requirement})
 
@@ -232,3 +242,9 @@ unusable contains value if some value in [null, [], "x", 1, true]
 
 # object.union merges deeply, so the old list has to go first.
 allowing(namespaces) := object.union(object.remove(parameters, {"allowedNamespaces"}), {"allowedNamespaces": namespaces})
+
+# Parameters that only record, but for what makes them not valid.
+lenient_but_unusable contains object.union(object.remove(bad, {"action", "strictestAction"}), {"action": "Audit", "strictestAction": "Audit"}) if {
+	some bad in unusable
+	is_object(bad)
+}

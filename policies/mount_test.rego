@@ -92,3 +92,37 @@ test_both_conditions_together_pass_where_both_are_required if {
 	admission.decision == {"allowed": true, "findings": set()} with input as object.union(driver_pod, {"mounts": [privileged_mount]})
 		with data.pipeguard.parameters as requiring("PrivilegedAndAllowedNamespace")
 }
+
+test_the_action_decides_what_follows_for_a_mount[action] if {
+	some action, effect in effects_of_actions
+	admission.decision == {"allowed": effect != "deny", "findings": {{"code": "PG001", "effect": effect, "field": "spec.containers[0].volumeMounts[0]"}}} with input as with_mount(plain_mount)
+		with data.pipeguard.parameters as acting(action, "Deny")
+}
+
+test_an_action_that_is_missing_or_not_known_refuses_a_mount if {
+	admission.findings == refusal with input as with_mount(plain_mount) with data.pipeguard.parameters as object.remove(parameters, {"action"})
+	every action in odd_actions {
+		admission.findings == refusal with input as with_mount(plain_mount) with data.pipeguard.parameters as acting(action, "Audit")
+	}
+}
+
+test_no_action_admits_a_mount_under_parameters_that_are_not_valid if {
+	every bad in lenient_but_unusable {
+		not admission.allowed with input as with_mount(plain_mount) with data.pipeguard.parameters as bad
+	}
+}
+
+test_no_action_admits_a_mount_that_is_not_said_to_be_guarded_or_governed if {
+	every changes in [{"guarded": null}, {"guarded": "true"}, {"policies": null}, {"policies": {}}, {"policies": ["csi"]}] {
+		not admission.allowed with input as with_mount(replaced(plain_mount, changes)) with data.pipeguard.parameters as acting("Audit", "Audit")
+	}
+}
+
+test_the_action_is_not_that_of_pipes_that_a_policy_governs if {
+	not admission.allowed with input as with_mount(replaced(plain_mount, {"policies": ["csi"], "access": nobody}))
+		with data.pipeguard.parameters as acting("Audit", "Audit")
+}
+
+test_the_action_takes_no_permission_away if {
+	admission.decision == {"allowed": true, "findings": set()} with input as driver_pod with data.pipeguard.parameters as acting("Audit", "Audit")
+}

@@ -63,3 +63,41 @@ test_a_guard_that_says_no_match_does_not_lift_it if {
 test_a_path_that_names_one_pipe_has_no_such_finding if {
 	not "PG003" in codes(admission.findings) with input as with_mount(plain_mount) with data.pipeguard.parameters as parameters
 }
+
+# A path that may lead to any pipe, and is not the directory of all pipes as canaries spell it.
+lead := replaced(never_mount, {"path": `\\.\pipe`})
+
+test_the_strictest_action_decides_what_follows_for_a_lead[action] if {
+	some action, effect in effects_of_actions
+	every list, entry in leads {
+		findings := admission.findings with input as object.union(pod, {list: [entry]}) with data.pipeguard.parameters as acting("Deny", action)
+		{[finding.code, finding.effect] | some finding in findings} == {["PG003", effect]}
+	}
+}
+
+leads := {"mounts": lead, "unmounted": replaced(volume, {"path": "C:", "neverAllowed": true}), "persistentVolumes": replaced(persistent_volume, {"path": "/", "neverAllowed": true})}
+
+test_no_action_lifts_the_directory_of_all_pipes[list] if {
+	some list, entry in leads
+	not admission.allowed with input as object.union(pod, {list: [replaced(entry, {"path": `\\.\pipe\`})]}) with data.pipeguard.parameters as acting("Audit", "Audit")
+}
+
+test_a_strictest_action_that_is_missing_or_not_known_refuses_a_lead if {
+	not admission.allowed with input as with_mount(lead) with data.pipeguard.parameters as object.remove(acting("Audit", "Audit"), {"strictestAction"})
+	every action in odd_actions {
+		not admission.allowed with input as with_mount(lead) with data.pipeguard.parameters as acting("Audit", action)
+	}
+}
+
+test_no_action_lifts_a_lead_under_parameters_that_are_not_valid if {
+	every bad in lenient_but_unusable {
+		not admission.allowed with input as with_mount(lead) with data.pipeguard.parameters as bad
+	}
+}
+
+test_no_action_lifts_what_is_not_said_to_be_a_lead if {
+	every changes in [{"neverAllowed": null}, {"neverAllowed": "true"}, {"path": null}, {"path": [lead.path]}] {
+		not admission.allowed with input as with_mount(replaced(lead, changes)) with data.pipeguard.parameters as acting("Audit", "Audit")
+	}
+	not admission.allowed with input as with_mount(object.remove(lead, {"path"})) with data.pipeguard.parameters as acting("Audit", "Audit")
+}

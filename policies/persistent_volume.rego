@@ -5,6 +5,7 @@ package pipeguard.admission
 # description: >-
 #   A pod that claims the volume shows the claim and not the path, so that its own review cannot refuse it. There are no
 #   exceptions, because a volume has no namespace and no service account. No CSI driver needs such a volume.
+#   The strictest action of the PipePolicies that govern the pipe sets the effect, or the parameter action if none does.
 # custom:
 #   code: PG007
 #   severity: critical

@@ -66,3 +66,13 @@ test_other_volumes_are_not_judged if {
 	entry := replaced(persistent_volume, {"guarded": false, "kind": "unc", "pipe": ""})
 	admission.decision == {"allowed": true, "findings": set()} with input as with_volume(entry) with data.pipeguard.parameters as parameters
 }
+
+test_the_action_of_the_parameters_decides_about_a_pipe_that_no_policy_governs[action] if {
+	some action, effect in effects_of_actions
+	admission.findings == {{"code": "PG007", "effect": effect, "field": "spec.hostPath.path"}} with input as with_volume(persistent_volume)
+		with data.pipeguard.parameters as acting(action, "Deny")
+}
+
+test_it_does_not_decide_about_a_pipe_that_a_policy_governs if {
+	not admission.allowed with input as with_volume(replaced(persistent_volume, {"policies": ["csi"], "access": nobody})) with data.pipeguard.parameters as acting("Audit", "Audit")
+}

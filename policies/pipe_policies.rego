@@ -1,5 +1,7 @@
 package pipeguard.admission
 
+import data.pipeguard.parameters
+
 # The decision of PipePolicies about the pipes that they govern. An entry of the input holds in `access` the strictest action, whether being
 # privileged is enough, and the subjects that match the container. Subjects are matched before the policies are evaluated; this file holds the effects.
 
@@ -87,6 +89,13 @@ effects_of_host_actions := {"Ignore": "none", "Audit": "audit", "Warn": "warn", 
 default effect_of(_) := "deny"
 
 effect_of(entry) := effects_of_actions[entry.access.action] if governed(entry.policies, entry.access)
+
+# No policy governs the pipe. Without a known action of the parameters, the effect is deny.
+effect_of(entry) := effects_of_actions[parameters.action] if {
+	parameters_valid
+	entry.policies == []
+	entry.guarded == true
+}
 
 # Times of one form are compared as strings. A time of another form is neither before nor after any time.
 before(a, b) if {

@@ -167,3 +167,13 @@ test_a_time_of_another_form_is_neither_before_nor_after if {
 		not admission.before("0000-01-01T00:00:00Z", odd)
 	}
 }
+
+test_the_action_of_the_parameters_needs_valid_ones_and_a_guarded_pipe_that_no_policy_governs if {
+	every bad in lenient_but_unusable {
+		admission.effect_of(plain_mount) == "deny" with data.pipeguard.parameters as bad
+	}
+	every changes in [{"guarded": null}, {"guarded": "true"}, {"policies": null}, {"policies": {}}, {"policies": "csi"}, {"policies": ["csi"]}] {
+		admission.effect_of(replaced(plain_mount, changes)) == "deny" with data.pipeguard.parameters as acting("Audit", "Audit")
+	}
+	admission.effect_of(plain_mount) == "audit" with data.pipeguard.parameters as acting("Audit", "Deny")
+}

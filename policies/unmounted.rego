@@ -5,6 +5,7 @@ package pipeguard.admission
 # description: >-
 #   An ephemeral container could mount the volume later. No container mounts it yet, so none can count as privileged: the
 #   volume is admitted in an allowed namespace alone, or, if PipePolicies govern the pipe, to a subject's service account.
+#   The effect is that of a mount of the pipe.
 # custom:
 #   code: PG002
 #   severity: high

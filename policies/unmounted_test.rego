@@ -87,3 +87,8 @@ test_a_declaration_without_policies_is_refused if {
 	admission.findings == undeclared with input as replaced(driver_pod, {"mounts": [], "unmounted": [object.remove(volume, {"policies"})]})
 		with data.pipeguard.parameters as parameters
 }
+
+test_the_action_of_the_parameters_decides_what_follows_where_no_policy_governs[action] if {
+	some action, effect in effects_of_actions
+	{finding.effect | some finding in admission.findings} == {effect} with input as declaring(volume) with data.pipeguard.parameters as acting(action, "Deny")
+}

@@ -24,6 +24,8 @@ type Parameters struct {
 	// GuardedPipes are names of pipes, or prefixes that end in "*", in any case.
 	GuardedPipes []string
 	Requirement  Requirement
+	// Action is the consequence for an object without permission for a guarded pipe that no PipePolicy governs.
+	Action Action
 	// AllowedNamespaces are the namespaces whose pods may mount guarded pipes. Empty by default.
 	AllowedNamespaces map[string]Subjects
 	// HostProcess is the action on a HostProcess container that no PipePolicy permits. It reaches the pipes of its node without a mount.
@@ -57,6 +59,7 @@ func DefaultParameters() Parameters {
 	return Parameters{
 		GuardedPipes:       pipepath.DefaultPatterns(),
 		Requirement:        PrivilegedOrAllowedNamespace,
+		Action:             ActionDeny,
 		AllowedNamespaces:  map[string]Subjects{},
 		HostProcess:        ActionAudit,
 		HostProcessAllowed: map[string]Subjects{},
@@ -75,6 +78,7 @@ func (p Parameters) check(f *faults) {
 		f.add("guardedPipes", "%v", err)
 	}
 	choice(f, "requirement", string(p.Requirement), PrivilegedOrAllowedNamespace, PrivilegedAndAllowedNamespace, AllowedNamespace)
+	choice(f, "action", string(p.Action), pipeActions...)
 	choice(f, "hostProcess", string(p.HostProcess), hostActions...)
 	f.withAccounts("hostProcessAllowed", p.HostProcessAllowed)
 	choice(f, "equalPower", string(p.EqualPower), hostActions...)
@@ -116,6 +120,7 @@ func (p Parameters) data() map[string]any {
 	return map[string]any{
 		"guardedPipes":      anys(p.GuardedPipes),
 		"requirement":       string(p.Requirement),
+		"action":            string(p.Action),
 		"allowedNamespaces": subjectsData(p.AllowedNamespaces),
 		"hostProcess":       string(p.HostProcess),
 		"equalPower":        string(p.EqualPower),

@@ -62,6 +62,7 @@ func ParseParameters(data []byte, policies PolicyReader) (Parameters, error) {
 		"requirement": func(path string, v any) {
 			p.Requirement = choice(&f, path, v, PrivilegedOrAllowedNamespace, PrivilegedAndAllowedNamespace, AllowedNamespace)
 		},
+		"action": func(path string, v any) { p.Action = choice(&f, path, v, pipeActions...) },
 		"allowedNamespaces": func(path string, v any) {
 			p.AllowedNamespaces = f.allowedNamespaces(path, v, "leave it out to allow every account, or list the names")
 		},

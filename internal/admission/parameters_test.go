@@ -39,7 +39,7 @@ allowedNamespace: {}
 		`allowedNamespaces.kube-system: unknown key "serviceaccounts"; known to this release are serviceAccounts`,
 		"allowedNamespaces.other: a list where a mapping is expected",
 		"hostProcess: true is none of Ignore, Audit, Warn, Deny",
-		`unknown key "allowedNamespace"; known to this release are allowedNamespaces, equalPower, equalPowerPaths, equalPowerPipes, guardedHostPaths, guardedPipes, hostPaths, hostProcess, hostProcessAllowed, pipePolicies, requirement`,
+		`unknown key "allowedNamespace"; known to this release are action, allowedNamespaces, equalPower, equalPowerPaths, equalPowerPipes, guardedHostPaths, guardedPipes, hostPaths, hostProcess, hostProcessAllowed, pipePolicies, requirement`,
 		"hostPaths: there is no value; leave it out, or write one of Ignore, Audit, Warn, Deny",
 		"equalPower: deny is none of Ignore, Audit, Warn, Deny",
 		"equalPowerPipes[0]: ",
@@ -81,6 +81,10 @@ func TestParseParametersRefuses(t *testing.T) {
 		"host processes of any namespace":    `hostProcessAllowed: {"*": {serviceAccounts: [b]}}`,
 		"a wildcard for namespaces":          `allowedNamespaces: {"*": {}}`,
 		"an equal power that is null":        "equalPower:",
+		"an action that ignores":             "action: Ignore",
+		"an action that is not known":        "action: deny",
+		"an action that is null":             "action:",
+		"actions as a list":                  "action: [Audit]",
 		"pipes of equal power as a string":   "equalPowerPipes: docker_engine",
 		"pipes of equal power that are null": "equalPowerPipes:",
 		"a path of equal power on no drive":  `equalPowerPaths: ['\Windows']`,
@@ -99,6 +103,8 @@ func TestParseParametersKeepsDefaultsOfKeysThatAreLeftOut(t *testing.T) {
 		"requirement: AllowedNamespace": func(p *Parameters) { p.Requirement = AllowedNamespace },
 		`guardedPipes: [docker_engine]`: func(p *Parameters) { p.GuardedPipes = []string{"docker_engine"} },
 		"allowedNamespaces:":            func(*Parameters) {},
+		"action: Audit":                 func(p *Parameters) { p.Action = ActionAudit },
+		"action: Warn":                  func(p *Parameters) { p.Action = ActionWarn },
 		"equalPower: Ignore":            func(p *Parameters) { p.EqualPower = ActionIgnore },
 		"hostPaths: Deny":               func(p *Parameters) { p.HostPaths = ActionDeny },
 		"guardedHostPaths: []":          func(p *Parameters) { p.GuardedHostPaths = []string{} },
@@ -150,6 +156,7 @@ func TestDataIsWhatPoliciesAreDocumentedToSee(t *testing.T) {
 		"hostProcess":       "Audit",
 		"equalPower":        "Audit",
 		"hostPaths":         "Audit",
+		"action":            "Deny",
 	}
 	if diff := cmp.Diff(want, allowing().data()); diff != "" {
 		t.Errorf("data (-want +got):\n%s", diff)

@@ -23,12 +23,18 @@ const ActionIgnore Action = "Ignore"
 // hostActions are those of the parameters about what reaches the host beside the pipes.
 var hostActions = []Action{ActionIgnore, ActionAudit, ActionWarn, ActionDeny}
 
+// pipeActions are those on guarded pipes, of parameters and of PipePolicies.
+var pipeActions = []Action{ActionDeny, ActionWarn, ActionAudit}
+
 // Actions, from the strictest to the most lenient. Of several policies that govern a pipe the strictest counts.
 const (
 	ActionDeny  Action = "Deny"
 	ActionWarn  Action = "Warn"
 	ActionAudit Action = "Audit"
 )
+
+// Admits reports of an action on guarded pipes whether an object without permission passes.
+func (a Action) Admits() bool { return a == ActionWarn || a == ActionAudit }
 
 // PipePolicy guards pipes and says who may mount them, and which of its subjects may be HostProcess containers or mount guarded host paths. It governs each of its pipes: the allowed
 // namespaces of the parameters no longer count for a pipe that any PipePolicy names.
@@ -110,7 +116,7 @@ func (p PipePolicy) forAdmission() PipePolicy {
 }
 
 // lenient reports whether an object without permission passes.
-func (p PipePolicy) lenient() bool { return p.Action == ActionWarn || p.Action == ActionAudit }
+func (p PipePolicy) lenient() bool { return p.Action.Admits() }
 
 func (p PipePolicy) check(f *faults, at string) {
 	p = p.withDefaults()
@@ -126,7 +132,7 @@ func (p PipePolicy) check(f *faults, at string) {
 			f.add(element(pipes, i), "%v", err)
 		}
 	}
-	choice(f, join(at, "admission.action"), string(p.Action), ActionDeny, ActionWarn, ActionAudit)
+	choice(f, join(at, "admission.action"), string(p.Action), pipeActions...)
 	choice(f, join(at, "admission.requirement"), string(p.Requirement), AllowedNamespace, PrivilegedAndAllowedNamespace, PrivilegedOrAllowedNamespace)
 	if len(p.Subjects) > maxSubjects {
 		f.add(join(at, "subjects"), "%d entries, and at most %d are taken", len(p.Subjects), maxSubjects)

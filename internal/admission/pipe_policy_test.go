@@ -106,8 +106,10 @@ func TestDataOfPoliciesIsWhatRulesAreDocumentedToSee(t *testing.T) {
 	p.Parameters.PipePolicies = map[string]PipePolicy{"own": {Pipes: []string{"y"}, Action: ActionAudit}}
 	m := bound(t, p, policy.Modules{Files: map[string]string{"a.rego": "x"}})
 	got := m.Data["pipeguard"].(map[string]any)
+	parameters := p.Parameters.data()
+	parameters["strictestAction"] = "Deny"
 	want := map[string]any{
-		"parameters": p.Parameters.data(),
+		"parameters": parameters,
 		"modules":    p.ModuleParameters,
 		"scope":      got["scope"],
 	}

@@ -99,14 +99,29 @@ func (p Policies) Permissions() map[string]PipePolicy {
 	return all
 }
 
+// StrictestAction is that on a path that may lead to any guarded pipe: the strictest of the parameters' and of those of the PipePolicies that guard pipes.
+func (p Policies) StrictestAction() Action { return p.strictestAction(p.pipePolicies()) }
+
+func (p Policies) strictestAction(pipes map[string]PipePolicy) Action {
+	strictest := p.Parameters.Action
+	for _, own := range pipes {
+		if len(own.Pipes) > 0 {
+			strictest = stricter(strictest, own.Action)
+		}
+	}
+	return strictest
+}
+
 // data is the document that policies see as data. What a PipePolicy says of an object is in the input.
 func (p Policies) data(pipes map[string]PipePolicy) map[string]any {
 	modules := maps.Clone(p.ModuleParameters)
 	if modules == nil {
 		modules = map[string]any{}
 	}
+	parameters := p.Parameters.data()
+	parameters["strictestAction"] = string(p.strictestAction(pipes))
 	return map[string]any{"pipeguard": map[string]any{
-		"parameters": p.Parameters.data(),
+		"parameters": parameters,
 		"modules":    modules,
 		// What the Scope was made from. No rule needs it, but the revision, which is the hash of files and data, must change with everything that
 		// changes a decision.

@@ -27,7 +27,7 @@ type Scope struct {
 	objects   []string                    // the names of those that are objects of the API, sorted
 	// host are the policies that permit HostProcess containers or host paths, by the namespace of their subjects.
 	host map[string]*governing
-	// canary is the name of a guarded pipe that no lenient PipePolicy governs; empty if there is none.
+	// canary is the name of a guarded pipe whose mount is refused without permission; empty if there is none.
 	canary string
 }
 
@@ -188,7 +188,7 @@ func (p Policies) scope(pipes map[string]PipePolicy) (*Scope, error) {
 		s.hosts.add(own.Subjects)
 	}
 	s.host = hostPolicies(s.policies)
-	s.canary = s.unforgivenPipe(slices.Concat(p.Parameters.GuardedPipes, patterns))
+	s.canary = s.unforgivenPipe(slices.Concat(p.Parameters.GuardedPipes, patterns), p.Parameters.Action)
 	return s, nil
 }
 
@@ -213,13 +213,16 @@ func hostPolicies(policies map[string]PipePolicy) map[string]*governing {
 	return out
 }
 
-// unforgivenPipe looks for a pipe whose mount is certainly refused without permission.
-func (s *Scope) unforgivenPipe(patterns []string) string {
+// unforgivenPipe looks for a pipe whose mount is certainly refused without permission. ungoverned is the action where no policy governs.
+func (s *Scope) unforgivenPipe(patterns []string, ungoverned Action) string {
 	for _, pattern := range patterns {
 		for _, name := range namesOf(pattern) {
 			by, _ := s.governors.of(pipepath.Fold(name))
-			governed := slices.ContainsFunc(by.names, func(policy string) bool { return s.policies[policy].lenient() })
-			if !governed {
+			forgiven := slices.ContainsFunc(by.names, func(policy string) bool { return s.policies[policy].lenient() })
+			if len(by.names) == 0 {
+				forgiven = ungoverned.Admits()
+			}
+			if !forgiven {
 				return name
 			}
 		}

@@ -62,7 +62,8 @@ type objects struct {
 	revision           string
 	directories        directories
 	refusesHostProcess bool
-	characters         int // how many all host paths of an object may have
+	admitsLeads        bool // what may lead to any pipe, or to any directory, passes
+	characters         int  // how many all host paths of an object may have
 
 	chunks, policyChunks []variable // subjects and policies
 	subjects, namespaces string     // expressions
@@ -77,6 +78,7 @@ func New(o Options) (*Floor, error) {
 	}
 	p := o.Policies.Parameters
 	made := &objects{parameters: p, revision: o.Revision, refusesHostProcess: p.HostProcess == admission.ActionDeny}
+	made.admitsLeads = o.Policies.StrictestAction().Admits() && p.EqualPower != admission.ActionDeny && p.HostPaths != admission.ActionDeny
 	var lists [][]string
 	if p.HostPaths == admission.ActionDeny {
 		lists = append(lists, p.GuardedHostPaths)

@@ -70,7 +70,7 @@ func SameSpec(a, b Object) bool {
 // Closed is a floor for policies that are too many to be said: no pod may have any pipe, nor what the parameters refuse of the host.
 func Closed(o Options) (*Floor, error) {
 	p := o.Policies.Parameters
-	p.GuardedPipes, p.Requirement = []string{"*"}, admission.AllowedNamespace
+	p.GuardedPipes, p.Requirement, p.Action = []string{"*"}, admission.AllowedNamespace, admission.ActionDeny
 	p.AllowedNamespaces, p.HostProcessAllowed, p.PipePolicies = nil, nil, nil
 	o.Policies = admission.Policies{Parameters: p}
 	return New(o)

@@ -89,20 +89,7 @@ type validation struct{ expression, message string }
 
 // podValidations are the rules of the webhook, by their codes.
 func (o *objects) podValidations() []validation {
-	rules := []validation{
-		{"variables.fits && variables.few", fmt.Sprintf("PG003: the object has more than %d volumes, containers of a kind or annotations, %d mounts, %d host paths that would have to be permitted, or %d characters in all host paths: "+
-			"the floor looks at no more, and counts it as one that asks for a guarded pipe", mostItems, mostMounts, o.doors, o.characters)},
-		{"variables.compared", fmt.Sprintf("PG003: the containers that ask for a pipe, a guarded directory or to be HostProcess containers, times the subjects of PipePolicies that there are for their account, "+
-			"are more than %d: the floor looks at no more, and counts the object as one that asks for a guarded pipe", mostComparisons)},
-		{"variables.named.all(n, n.pipe != '')", "PG003: a hostPath is not plain, and not \\\\.\\pipe\\NAME either, so that it may lead to any pipe. " +
-			"Write it as an absolute path in ASCII, of at most 256 characters, without two dots in a row"},
-		{"variables.hostPaths.size() == 0 || variables.containers.all(c, c.container.?volumeMounts.orValue([]).all(m, " + staysWithin + "))",
-			"PG003: a subPath within a hostPath is not plain, so that it may lead to any pipe. Write it in ASCII, without two dots in a row"},
-		{"variables.pipes.size() == 0 || variables.askers.all(c, c.mounts.all(m, variables.pipes.all(n, n.volume != m.name || m.?subPath.orValue('') == '' && m.?subPathExpr.orValue('') == '' && " + o.mayMount() + ")))",
-			"PG001, PG010: a container mounts a guarded pipe without permission, or with a subPath"},
-		{"variables.pipes.all(n, variables.askers.exists(c, c.mounts.exists(m, m.name == n.volume)) || " + o.mayDeclare() + ")",
-			"PG002: a volume declares a guarded pipe that no container mounts, without permission"},
-	}
+	rules := o.pipeRules()
 	if o.directories.related != "" {
 		rules = append(rules,
 			validation{"variables.guarded.size() == 0 || variables.askers.all(c, c.mounts.all(m, variables.guarded.all(h, h.volume != m.name || c.subjects.exists(s, (" +
@@ -124,6 +111,35 @@ func (o *objects) podValidations() []validation {
 	return rules
 }
 
+// tooLarge is the rule about objects of which not everything is looked at.
+func (o *objects) tooLarge(fits string) validation {
+	return validation{fits, fmt.Sprintf("PG003: the object has more than %d volumes, containers of a kind or annotations, %d mounts, %d host paths that would have to be permitted, or %d characters in all host paths: "+
+		"the floor looks at no more, and counts it as one that asks for a guarded pipe", mostItems, mostMounts, o.doors, o.characters)}
+}
+
+// pipeRules are those about pipes, and about what may lead to any.
+func (o *objects) pipeRules() []validation {
+	if o.admitsLeads { // so does each PipePolicy, and no directory is refused
+		return []validation{
+			o.tooLarge("variables.fits"),
+			{"variables.hostPaths.all(h, h.path != " + quote(admission.NeverAllowedPath) + ")", "PG003: a hostPath is the directory of all pipes"},
+		}
+	}
+	return []validation{
+		o.tooLarge("variables.fits && variables.few"),
+		{"variables.compared", fmt.Sprintf("PG003: the containers that ask for a pipe, a guarded directory or to be HostProcess containers, times the subjects of PipePolicies that there are for their account, "+
+			"are more than %d: the floor looks at no more, and counts the object as one that asks for a guarded pipe", mostComparisons)},
+		{"variables.named.all(n, n.pipe != '')", "PG003: a hostPath is not plain, and not \\\\.\\pipe\\NAME either, so that it may lead to any pipe. " +
+			"Write it as an absolute path in ASCII, of at most 256 characters, without two dots in a row"},
+		{"variables.hostPaths.size() == 0 || variables.containers.all(c, c.container.?volumeMounts.orValue([]).all(m, " + staysWithin + "))",
+			"PG003: a subPath within a hostPath is not plain, so that it may lead to any pipe. Write it in ASCII, without two dots in a row"},
+		{"variables.pipes.size() == 0 || variables.askers.all(c, c.mounts.all(m, variables.pipes.all(n, n.volume != m.name || m.?subPath.orValue('') == '' && m.?subPathExpr.orValue('') == '' && " + o.mayMount() + ")))",
+			"PG001, PG010: a container mounts a guarded pipe without permission, or with a subPath"},
+		{"variables.pipes.all(n, variables.askers.exists(c, c.mounts.exists(m, m.name == n.volume)) || " + o.mayDeclare() + ")",
+			"PG002: a volume declares a guarded pipe that no container mounts, without permission"},
+	}
+}
+
 // staysWithin says that the mount "m" stays within its volume if that is a host path.
 var staysWithin = bind("sub", "m.?subPath.orValue('') + m.?subPathExpr.orValue('')", fmt.Sprintf(
 	"sub == '' || [sub.size() <= %d && sub.matches(%s) && !sub.matches(%s)].exists(plain, plain && !(m.name in variables.roots) || !(m.name in variables.names) || "+
@@ -143,6 +159,9 @@ func (o *objects) mayDeclare() string {
 
 // ungoverned says whether the pipe "n" of no policy is permitted: it is guarded and meets the requirement, or it is neither guarded nor refused for its power.
 func (o *objects) ungoverned(requirement string) string {
+	if o.parameters.Action.Admits() {
+		requirement = "true"
+	}
 	other := "true"
 	if o.parameters.EqualPower == admission.ActionDeny {
 		other = "!" + matchesName("n.pipe", o.parameters.EqualPowerPipes)

@@ -38,7 +38,7 @@ func policies(all map[string]admission.PipePolicy) (literals []string) {
 		}
 		exact, beginnings := cut(p.Pipes)
 		literals = append(literals, fmt.Sprintf("{'name': dyn(%s), 'exact': %s, 'beginnings': %s, 'lenient': dyn(%t), 'privileged': dyn(%t), 'both': dyn(%t)}",
-			quote(name), list(exact), list(beginnings), p.Action == admission.ActionWarn || p.Action == admission.ActionAudit,
+			quote(name), list(exact), list(beginnings), p.Action.Admits(),
 			p.Requirement == admission.PrivilegedOrAllowedNamespace, p.Requirement == admission.PrivilegedAndAllowedNamespace))
 	}
 	return literals

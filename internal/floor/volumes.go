@@ -20,13 +20,20 @@ func (o *objects) volumeValidations() []validation {
 	if o.parameters.EqualPower == admission.ActionDeny {
 		power = "!" + matchesName("n", o.parameters.EqualPowerPipes)
 	}
+	guarded := "false"
+	if o.parameters.Action.Admits() {
+		guarded = "true"
+	}
 	rules := []validation{{
 		// The root is not plain: what is in it depends on the mounts, which are not seen.
 		"variables.paths.all(p, " + isPlain("p") + " || " + bind("n", pipeName("p"), "n != '' && "+
 			bind("by", "variables.policies.filter(q, n in q.exact || q.beginnings.exists(x, n.startsWith(x)))",
-				"by == [] ? !"+matchesName("n", o.parameters.GuardedPipes)+" && "+power+" : by.all(q, q.lenient)")) + ")",
+				"by == [] ? ("+matchesName("n", o.parameters.GuardedPipes)+" ? "+guarded+" : "+power+") : by.all(q, q.lenient)")) + ")",
 		o.message("PG003, PG007: a PersistentVolume leads to a guarded pipe, or its path is not plain, so that it may lead to any. Write it as an absolute path in ASCII, of at most 256 characters, without two dots in a row"),
 	}}
+	if o.admitsLeads {
+		rules = []validation{{"variables.paths.all(p, p != " + quote(admission.NeverAllowedPath) + ")", o.message("PG003: a PersistentVolume leads to the directory of all pipes")}}
+	}
 	if o.directories.related != "" {
 		rules = append(rules, validation{
 			"variables.paths.all(p, !" + isPlain("p") + " || " + o.directories.areUnreachedBy("p") + ")",

@@ -127,6 +127,7 @@ func TestTheSampleIsWhatItsCommentsSay(t *testing.T) {
 	want := admission.Parameters{
 		GuardedPipes: admission.DefaultParameters().GuardedPipes, // it says that this is the default
 		Requirement:  admission.AllowedNamespace,
+		Action:       admission.ActionDeny,
 		AllowedNamespaces: map[string]admission.Subjects{
 			"kube-system":       {ServiceAccounts: []string{"csi-azuredisk-node-sa", "csi-azurefile-node-sa", "csi-smb-node-sa"}},
 			"gce-pd-csi-driver": {ServiceAccounts: []string{"csi-gce-pd-node-sa-win"}},

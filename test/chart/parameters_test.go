@@ -309,6 +309,7 @@ func TestEveryValueOfParametersArrives(t *testing.T) {
 	want := admission.Parameters{
 		GuardedPipes:      []string{"csi-proxy*", "docker_engine"},
 		Requirement:       admission.AllowedNamespace,
+		Action:            admission.ActionWarn,
 		AllowedNamespaces: map[string]admission.Subjects{"kube-system": {ServiceAccounts: []string{"csi-smb-node-sa"}}, "legacy": {}},
 		HostProcess:       admission.ActionWarn,
 		HostProcessAllowed: map[string]admission.Subjects{
@@ -337,6 +338,12 @@ func TestEveryValueOfParametersArrives(t *testing.T) {
 			change = func(s *access.Subject) { s.Namespace = "netapp" }
 		}
 		maps.Copy(want.PipePolicies, profilePolicies(t, o, change, modes...))
+	}
+	for name, p := range want.PipePolicies {
+		if len(p.Pipes) > 0 { // those without pipes have no use for an action
+			p.Action = want.Action
+			want.PipePolicies[name] = p
+		}
 	}
 	kubeProxy := publishedIn(t, "system.yaml")["kube-proxy"]
 	want.PipePolicies["kube-proxy"] = systemPolicy("kube-system", "kube-proxy", "kube-proxy", patterns(kubeProxy.Containers["kube-proxy"].Images))

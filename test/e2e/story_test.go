@@ -40,6 +40,7 @@ func TestPipeguardOnAWholeCluster(t *testing.T) {
 		{"an attack while the webhook is killed at random opens no pipe and stops no driver", attackUnderKills},
 		{"a lost certificate is replaced", lostCertificateIsReplaced},
 		{"an upgrade and a rollback leave no gap", upgradeAndRollbackLeaveNoGap},
+		{"the preset observe refuses nothing, and strict what only says that it is privileged", presetsFromObserveToStrict},
 		{"the node component's pods pass where other HostProcess containers are refused", nodeComponentPassesAlone},
 		{"the guard can be turned off and on", breakGlass},
 		{"an uninstall leaves the policies, and nothing else", uninstallLeavesPolicies},

@@ -179,3 +179,34 @@ func (s *tally) add(t *testing.T, r *request, v *verdict, allowed bool) {
 		}
 	}
 }
+
+// Where the parameters and all PipePolicies only record, the floor refuses what the webhook still refuses, and nothing else.
+func TestAFloorOfParametersThatOnlyRecordRefusesNoMore(t *testing.T) {
+	g := newGenerator(t, 1)
+	for _, hostProcess := range []admission.Action{admission.ActionAudit, admission.ActionIgnore} {
+		p := admission.Policies{Parameters: admission.DefaultParameters(), PipePolicies: map[string]admission.PipePolicy{
+			"disks": {Pipes: []string{"csi-proxy-disk-v1"}, Action: admission.ActionAudit},
+		}}
+		p.Parameters.Action, p.Parameters.HostProcess = admission.ActionAudit, hostProcess
+		made, err := product.New(product.Options{Name: "floor", Policies: p})
+		if err != nil {
+			t.Fatal(err)
+		}
+		floor, webhook := newJudge(t, made), reviewer(t, p)
+		refused := 0
+		for range chunk {
+			r := g.request()
+			v := floor.ask(t, r)
+			if res := webhook.Review(admission.WithoutTrace(t.Context()), r.review(t)); v.allowed != res.Allowed {
+				text, _ := json.Marshal(r.object)
+				t.Fatalf("the floor: %t %v, the webhook: %t %s\n%s", v.allowed, v.messages, res.Allowed, res.Message, text)
+			}
+			if !v.allowed {
+				refused++
+			}
+		}
+		if refused == 0 {
+			t.Error("nothing was refused: no object had the directory of all pipes")
+		}
+	}
+}

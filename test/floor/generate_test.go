@@ -97,6 +97,10 @@ func (g *generator) unchecked() product.Policies {
 	p := product.DefaultParameters()
 	p.Requirement = pick(g, product.PrivilegedOrAllowedNamespace, product.AllowedNamespace, product.PrivilegedAndAllowedNamespace)
 	p.HostProcess, p.EqualPower, p.HostPaths = action(), action(), action()
+	p.Action = pick(g, product.ActionDeny, product.ActionDeny, product.ActionWarn, product.ActionAudit)
+	if g.one(4) { // nothing else refuses either, but for PipePolicies
+		p.EqualPower, p.HostPaths = product.ActionAudit, product.ActionAudit
+	}
 	if g.one(2) {
 		p.GuardedPipes = append(some(g, 3, patterns...), "csi-proxy-volume-v1")
 		p.GuardedHostPaths, p.EqualPowerPaths, p.EqualPowerPipes = some(g, 4, directories...), some(g, 3, directories...), some(g, 2, patterns...)

@@ -11,7 +11,7 @@ The configuration of the webhook: what the values set, with the value config ove
 {{- if .Values.nodeLabels.enabled -}}
 {{- $_ := set (get $config "cluster") "labelNodes" true -}}
 {{- end -}}
-{{- $_ := set $config "floor" (dict "mode" .Values.floor.mode "name" (include "pipeguard.floor" .) "clusterRole" $webhook) -}}
+{{- $_ := set $config "floor" (dict "mode" (include "pipeguard.settings" . | fromYaml).floor.mode "name" (include "pipeguard.floor" .) "clusterRole" $webhook) -}}
 {{- with .Values.reports.standard -}}
 {{- if ne . "None" -}}
 {{- $_ := set $config "reports" (dict "standard" . "clusterRole" (include "pipeguard.reportsRole" $)) -}}

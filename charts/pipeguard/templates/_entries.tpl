@@ -31,6 +31,7 @@ The entries of the webhook configurations, as lists in YAML. Three things are no
 {{/* The entries about objects, by the places in which objects keep a pod's specification. */}}
 {{- define "pipeguard.objectEntries" -}}
 {{- $root := . -}}
+{{- $failurePolicy := (include "pipeguard.settings" . | fromYaml).webhook.failurePolicy -}}
 {{- $pathPolicy := include "pipeguard.pathFailurePolicy" . -}}
 {{- $processPolicy := include "pipeguard.processFailurePolicy" . -}}
 {{- /* Which of the two takes what could do both. Unless only paths fail closed it is the one whose condition costs little. */ -}}
@@ -62,7 +63,7 @@ The entries of the webhook configurations, as lists in YAML. Three things are no
 {{- $paths = append $paths (list "could-be-no-host-process" (printf "!(%s)" $process)) }}
 {{- end }}
 {{- $entries := list
-  (dict "prefix" "" "policy" $root.Values.webhook.failurePolicy "conditions" (append $always (list "could-reach-a-pipe" $pipe)))
+  (dict "prefix" "" "policy" $failurePolicy "conditions" (append $always (list "could-reach-a-pipe" $pipe)))
   (dict "prefix" "host-" "policy" $pathPolicy "conditions" $paths) }}
 {{- if $process }}
 {{- $entries = append $entries (dict "prefix" "hostprocess-" "policy" $processPolicy "conditions" $processes) }}

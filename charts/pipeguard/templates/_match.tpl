@@ -186,13 +186,18 @@ are the second argument. It lets pass what would only be recorded or warned of.
 */}}
 {{- define "pipeguard.failurePolicyOf" -}}
 {{- $root := index . 0 -}}
-{{- $root.Values.webhook.hostFailurePolicy | default (has "Deny" (index . 1) | ternary $root.Values.webhook.failurePolicy "Ignore") -}}
+{{- $settings := include "pipeguard.settings" $root | fromYaml -}}
+{{- $refuses := false -}}
+{{- range index . 1 -}}
+{{- $refuses = or $refuses (eq (get $settings.parameters .) "Deny") -}}
+{{- end -}}
+{{- $root.Values.webhook.hostFailurePolicy | default (ternary $settings.webhook.failurePolicy "Ignore" $refuses) -}}
 {{- end -}}
 
 {{- define "pipeguard.pathFailurePolicy" -}}
-{{- include "pipeguard.failurePolicyOf" (list . (list .Values.parameters.equalPower .Values.parameters.hostPaths)) -}}
+{{- include "pipeguard.failurePolicyOf" (list . (list "equalPower" "hostPaths")) -}}
 {{- end -}}
 
 {{- define "pipeguard.processFailurePolicy" -}}
-{{- include "pipeguard.failurePolicyOf" (list . (list .Values.parameters.hostProcess)) -}}
+{{- include "pipeguard.failurePolicyOf" (list . (list "hostProcess")) -}}
 {{- end -}}

@@ -102,7 +102,7 @@ What a subject says of containers beside their names: .who with namespace, servi
 {{/*
 Policies of the release: policies of the values, and those of drivers, of pods of the system and of the node component. A driver's own
 container is the subject of a policy with the driver's pipes; the other containers of its pods are subjects of one without pipes, for
-admission alone.
+admission alone. Each has the action of the parameters unless it sets one.
 */}}
 {{- define "pipeguard.policies" -}}
 {{- $kubelet := .Values.node.kubeletPath -}}
@@ -155,11 +155,19 @@ admission alone.
 {{- $_ := set $made $node (dict "of" "node.enabled" "policy" (dict "subjects" (list $subject))) -}}
 {{- end -}}
 {{- $policies := deepCopy (.Values.policies | default dict) -}}
+{{- $action := (include "pipeguard.settings" . | fromYaml).parameters.action -}}
 {{- range $name, $one := $made -}}
 {{- if hasKey $policies $name -}}
 {{- fail (printf "policies.%s has the name of a policy of %s: give it another" $name $one.of) -}}
 {{- end -}}
 {{- $_ := set $policies $name $one.policy -}}
+{{- end -}}
+{{- if ne $action "Deny" -}}
+{{- range $policies -}}
+{{- if .pipes -}}
+{{- $_ := set . "admission" (merge (.admission | default dict) (dict "action" $action)) -}}
+{{- end -}}
+{{- end -}}
 {{- end -}}
 {{- toYaml $policies -}}
 {{- end -}}

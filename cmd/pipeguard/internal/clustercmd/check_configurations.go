@@ -34,7 +34,7 @@ func prefixOf(name string) string {
 // ownConditions are the match conditions of the chart. Any other one could keep objects back.
 var ownConditions = []string{
 	"may-run-on-windows", "could-reach-a-pipe", "could-reach-no-pipe", "could-reach-its-node", "could-reach-a-host-path",
-	"could-be-a-host-process", "could-be-no-host-process",
+	"could-be-a-host-process", "could-be-no-host-process", "could-reach-no-host-path",
 }
 
 // sent is what a rule sends: an operation on a resource.
@@ -64,6 +64,15 @@ func judgesPolicies(w *admissionregistrationv1.ValidatingWebhook) bool {
 // objects checks the configuration that has the API server ask about objects.
 func (s *survey) objects() check {
 	c := newCheck("objects")
+	if s.floorMode.replaces() && s.release.unread == nil {
+		c.Text = "no object is sent to the webhook: the floor stands in its place (floor.mode Only)"
+		for _, conf := range s.release.configurations {
+			if slices.ContainsFunc(conf.Webhooks, func(w admissionregistrationv1.ValidatingWebhook) bool { return !judgesPolicies(&w) }) {
+				c.Items = append(c.Items, item{conf.Name, "asks the webhook about objects all the same, although floor.mode is Only"})
+			}
+		}
+		return c
+	}
 	if s.configured(&c, false) {
 		c.Text = "the API server is configured to ask about every kind that is judged"
 	}
@@ -172,7 +181,7 @@ func (s *survey) faultsOf(w *admissionregistrationv1.ValidatingWebhook, prefix s
 	isEmpty := func(l *metav1.LabelSelector) bool {
 		return l == nil || len(l.MatchLabels)+len(l.MatchExpressions) == 0
 	}
-	mayIgnore := prefix != "" && !s.refuses(prefix)
+	mayIgnore := prefix != "" && !s.refuses(prefix) || s.floorInForce && !judgesPolicies(w)
 	if w.FailurePolicy != nil && *w.FailurePolicy != admissionregistrationv1.Fail && !mayIgnore {
 		out = append(out, "failurePolicy "+string(*w.FailurePolicy)+": where no replica answers, objects pass")
 	}

@@ -13,8 +13,9 @@ import (
 	"github.com/pipeguard/pipeguard/internal/admission"
 )
 
-// Settings that decide whether a finding refuses. The first four are parameters, the others fields of a PipePolicy.
+// Settings that decide whether a finding refuses. The first five are parameters, the next two fields of a PipePolicy.
 const (
+	settingAction      = "action"
 	settingRequirement = "requirement"
 	settingHostProcess = "hostProcess"
 	settingEqualPower  = "equalPower"
@@ -22,16 +23,20 @@ const (
 
 	settingPolicyAction      = "admission.action"
 	settingPolicyRequirement = "admission.requirement"
+
+	settingPreset = "preset" // a value of the chart, which sets parameters
 )
 
 // stepOf is the setting that would refuse what a rule only records or warns of. Rules that always refuse, and advice, have none; that of a
 // PipePolicy counts for what PipePolicies govern.
 var stepOf = map[string]struct{ parameter, ofPolicy string }{
-	"PG002": {ofPolicy: settingPolicyAction},
+	"PG001": {parameter: settingAction},
+	"PG002": {settingAction, settingPolicyAction},
+	"PG003": {parameter: settingAction},
 	"PG004": {settingRequirement, settingPolicyRequirement},
 	"PG005": {parameter: settingHostProcess},
 	"PG006": {parameter: settingHostProcess},
-	"PG007": {ofPolicy: settingPolicyAction},
+	"PG007": {settingAction, settingPolicyAction},
 	"PG008": {parameter: settingEqualPower},
 	"PG010": {ofPolicy: settingPolicyAction},
 	"PG011": {parameter: settingHostPaths},
@@ -173,6 +178,9 @@ func (s *survey) existing(ctx context.Context) check {
 	for i := range out.Next {
 		out.Next[i].From = s.settingNow(&out.Next[i])
 	}
+	if step, ok := s.nextPreset(next); ok {
+		out.Next = append(out.Next, step)
+	}
 	s.report.Existing = out
 	c.Text = fmt.Sprintf("findings about existing objects: %d deny, %d warn, %d audit, %d not judged", out.Deny, out.Warn, out.Audit, out.Error)
 	if len(others) > 0 && c.State == stateOK {
@@ -209,8 +217,43 @@ func (s *survey) settingNow(n *nextStep) string {
 		return ""
 	}
 	return map[string]string{
-		settingRequirement: m.Requirement, settingHostProcess: m.HostProcess, settingEqualPower: m.EqualPower, settingHostPaths: m.HostPaths,
+		settingAction: m.Action, settingRequirement: m.Requirement, settingHostProcess: m.HostProcess, settingEqualPower: m.EqualPower, settingHostPaths: m.HostPaths,
 	}[n.Setting]
 }
 
 func sortedNames[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+
+// ofParameters begins the names of PipePolicies of the parameters.
+const ofParameters = "parameters/"
+
+// nextPreset is what the next stricter preset would refuse of what exists; false if there is none.
+func (s *survey) nextPreset(found *steps) (nextStep, bool) {
+	if s.report.Preset == nil {
+		return nextStep{}, false
+	}
+	to, ok := s.report.Preset.preset.Next()
+	if !ok {
+		return nextStep{}, false
+	}
+	step := nextStep{Setting: settingPreset, From: s.report.Preset.Name, To: to.Name}
+	objects := map[v1alpha1.ReportSubject]bool{}
+	for key, one := range found.found {
+		setting, policy := key[0], key[1]
+		switch {
+		case policy == "":
+		case setting == settingPolicyAction && strings.HasPrefix(policy, ofParameters): // which has that of the parameters
+			setting = settingAction
+		default:
+			continue
+		}
+		path := "parameters." + setting
+		if to.Settings[path] != one.To || s.report.Preset.live[path] == one.To {
+			continue
+		}
+		step.Findings += one.Findings
+		step.AtLeast = step.AtLeast || one.AtLeast
+		maps.Copy(objects, found.objects[key])
+	}
+	step.Objects = len(objects)
+	return step, true
+}

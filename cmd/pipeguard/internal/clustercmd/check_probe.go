@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/pipeguard/pipeguard/internal/admission"
+	"github.com/pipeguard/pipeguard/internal/floor"
 )
 
 // probed is a way to send the probe.
@@ -50,10 +51,10 @@ func (s *survey) probe(ctx context.Context) check {
 			c.Text = about + " was refused by Pipeguard"
 			return c
 		case answerFloor:
-			c.Text = about + " was refused by a ValidatingAdmissionPolicy of Pipeguard, before the webhook was asked"
+			c.Text = about + " was refused by the floor, before the webhook was asked"
 			return c
 		case answerAdmitted:
-			c.Text = "the API server does not ask the webhook"
+			c.Text = "the API server does not ask the webhook, and no floor refuses"
 			c.no(p.kind, "%s was admitted, although no policy permits it", about)
 			return c
 		case answerFailed:
@@ -82,7 +83,7 @@ const (
 var (
 	refusedBy  = regexp.MustCompile(`(?s)^admission webhook "([^"]*)" denied the request: (.*)$`)
 	failedCall = regexp.MustCompile(`failed calling webhook "([^"]*)"`)
-	ofFloor    = regexp.MustCompile(`ValidatingAdmissionPolicy '([^']*)' with binding '[^']*' denied request: `)
+	ofFloor    = regexp.MustCompile(`^[a-z]+(?:\.[a-z]+)? "[^"]*" is forbidden: ValidatingAdmissionPolicy '[^']*' with binding '[^']*' denied request: ` + regexp.QuoteMeta(floor.RefusalBegins))
 	// byRule finds the codes of the rules that refused, as Pipeguard's messages begin lines with them.
 	byRule = regexp.MustCompile(`(?m)^(PG\d{3}): `)
 )
@@ -106,7 +107,7 @@ func answerOf(err error, webhook string) answer {
 	if m := failedCall.FindStringSubmatch(text); m != nil && strings.HasSuffix(m[1], ownSuffix) {
 		return answerFailed
 	}
-	if m := ofFloor.FindStringSubmatch(text); m != nil && strings.HasPrefix(m[1], ownManager) {
+	if ofFloor.MatchString(text) {
 		return answerFloor
 	}
 	return answerOther

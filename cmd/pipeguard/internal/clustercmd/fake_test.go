@@ -63,6 +63,7 @@ func strict() *fakeAPI {
 	deployment.Spec.Replicas = new(int32(2))
 	volume := corev1.Volume{Name: "parameters"}
 	volume.ConfigMap = &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "parameters"}}
+	deployment.Spec.Template.Annotations = map[string]string{configAnnotation: "floor: {mode: \"Off\"}\n"}
 	deployment.Spec.Template.Spec.Volumes = []corev1.Volume{{Name: "config"}, volume}
 	lease := func(name string) *coordinationv1.Lease {
 		return &coordinationv1.Lease{

@@ -32,6 +32,8 @@ const ownSuffix = ".pipeguard.dev"
 const (
 	parametersVolume = "parameters"
 	parametersFile   = "parameters.yaml"
+	configAnnotation = "pipeguard.dev/webhook-config" // of the Deployment's pods
+	presetAnnotation = "pipeguard.dev/preset"         // of the ConfigMap with the parameters
 )
 
 // release is the installed webhook: where it runs, and the configurations that have the API server ask it.
@@ -86,6 +88,12 @@ func (a *api) deployment(ctx context.Context, r release) (*appsv1.Deployment, er
 
 // parameters reads the parameters of the ConfigMap that the Deployment mounts, as the webhook reads the file.
 func (a *api) parameters(ctx context.Context, r release, d *appsv1.Deployment) (admission.Parameters, error) {
+	p, _, err := a.parametersAndPreset(ctx, r, d)
+	return p, err
+}
+
+// parametersAndPreset are the parameters with the name of the preset that the chart wrote beside them; empty if the release names none.
+func (a *api) parametersAndPreset(ctx context.Context, r release, d *appsv1.Deployment) (p admission.Parameters, preset string, err error) {
 	name := ""
 	for _, v := range d.Spec.Template.Spec.Volumes {
 		if v.Name == parametersVolume && v.ConfigMap != nil {
@@ -93,21 +101,21 @@ func (a *api) parameters(ctx context.Context, r release, d *appsv1.Deployment) (
 		}
 	}
 	if name == "" {
-		return admission.Parameters{}, fmt.Errorf("deployment %s/%s has no volume %q with a ConfigMap", r.namespace, r.service, parametersVolume)
+		return admission.Parameters{}, "", fmt.Errorf("deployment %s/%s has no volume %q with a ConfigMap", r.namespace, r.service, parametersVolume)
 	}
 	var c corev1.ConfigMap
 	if err := a.get(ctx, "/api/v1/namespaces/"+r.namespace+"/configmaps/"+name, &c); err != nil {
-		return admission.Parameters{}, err
+		return admission.Parameters{}, "", err
 	}
 	text, ok := c.Data[parametersFile]
 	if !ok {
-		return admission.Parameters{}, fmt.Errorf("ConfigMap %s/%s has no %s", r.namespace, name, parametersFile)
+		return admission.Parameters{}, "", fmt.Errorf("ConfigMap %s/%s has no %s", r.namespace, name, parametersFile)
 	}
-	p, err := admission.ParseParameters([]byte(text), policyset.ReadPipePolicy)
+	p, err = admission.ParseParameters([]byte(text), policyset.ReadPipePolicy)
 	if err != nil {
-		return p, fmt.Errorf("ConfigMap %s/%s: %w", r.namespace, name, err)
+		return p, "", fmt.Errorf("ConfigMap %s/%s: %w", r.namespace, name, err)
 	}
-	return p, nil
+	return p, c.Annotations[presetAnnotation], nil
 }
 
 // replica is what a replica of the webhook reports in its Lease.

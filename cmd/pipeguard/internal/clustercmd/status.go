@@ -20,16 +20,20 @@ func NewStatus() *cobra.Command {
 		Long: `Checks the cluster of the kubeconfig, and changes nothing in it:
 
   objects   the webhook configuration for pods, workloads and PersistentVolumes: its rules cover every kind that is judged, the
-            caBundle is set, no failure is ignored, no selector or match condition was added, and only one manager wrote it
+            caBundle is set, no failure is ignored unless the floor is in force, no selector or match condition was added, and only
+            one manager wrote it. With floor.mode Only there is none
   changes   the webhook configuration for policy objects, in the same way
   probe     whether the API server asks the webhook: a pod with the directory of all pipes is sent as a dry run to the namespace of
-            --namespace, or of the context, and Pipeguard must refuse it. If you may not create pods there, or another admission
+            --namespace, or of the context, and Pipeguard must refuse it: the webhook, or the floor before it is asked. If you may not create pods there, or another admission
             plugin refuses it first, the probe is a PodTemplate, then a Deployment
   replicas  the webhook's replicas are ready and decide by one revision
   policies  PipePolicies and PolicyModules are ready and published; the action is Deny at admission, and Enforce on nodes
-  modes     the parameters: hostProcess, equalPower and hostPaths are Deny, and requirement is not met by "privileged" alone
+  modes     the parameters: action, hostProcess, equalPower and hostPaths are Deny, and requirement is not met by "privileged" alone;
+            and which preset of the chart holds: the one that the release names, or the nearest, with what differs from it
+  floor     where floor.mode is Always or Only, the ValidatingAdmissionPolicies and their bindings are there, as the policies of the
+            cluster say, and of the revision by which the replicas decide; PolicyModules, which no floor can say, are named
   existing  the reports of the background scan: existing objects that would be refused now. Below the table, the next step: existing
-            objects with findings that are recorded or warned about, by the setting that would refuse them
+            objects with findings that are recorded or warned about, by the setting that would refuse them, and by the next preset
   nodes     every Windows node has reported lately, and enforces the published bundle and the webhook's revision
 
 A check is "ok", "no", or "unknown" if it could not be made, for example because you may not read an object.
@@ -40,9 +44,10 @@ With -o json it prints one object:
   server, namespace    the API server, and the namespace of the webhook
   revisions            the revisions by which the replicas decide
   checks    [{check, state, text, items: [{name, text}]}]: state is ok, no or unknown; the texts are for people
-  modes     {requirement, hostProcess, equalPower, hostPaths}; null if the parameters could not be read
+  modes     {action, requirement, hostProcess, equalPower, hostPaths}; null if the parameters could not be read
+  preset    {name, differs: [{setting, preset, now}]}: the settings are values of the chart; null if the parameters could not be read
   existing  {deny, warn, audit, error, namespaces, next: [{setting, name, from, to, findings, objects, atLeast}]}; null if the
-            reports could not be read. setting is a parameter, or a field of the PipePolicy that name names; atLeast is true if
+            reports could not be read. setting is a parameter, a field of the PipePolicy that name names, or "preset"; atLeast is true if
             the reports do not list every finding
   nodes     {windows, reporting, current}; null if the nodes could not be read
 
@@ -81,7 +86,9 @@ type survey struct {
 	now    time.Time
 	report statusReport
 
-	release release
+	release      release
+	floorMode    floorOf // as the configuration has it; empty if that is not known
+	floorInForce bool    // the API server refuses by the policies that decide, also while no replica answers
 }
 
 func newSurvey(a *api, bar *cli.Progress, now time.Time) *survey {
@@ -98,11 +105,12 @@ func (s *survey) run(ctx context.Context, guardNamespace string) (statusReport, 
 		return s.report, s.release.unread // the first request: nothing else would be answered either
 	}
 	s.report.Namespace = s.release.namespace
-	modes := s.modes(ctx) // first: they say what the configurations must not ignore
-	for _, c := range []check{s.objects(), s.changes(), s.probe(ctx), s.replicasReady(ctx), s.policies(ctx), modes} {
+	replicas := s.replicasReady(ctx) // first: they say by which revision the cluster decides,
+	kept := s.floor(ctx)             // and with modes and floor what the configurations may ignore
+	modes := s.modes(ctx)
+	for _, c := range []check{s.objects(), s.changes(), s.probe(ctx), replicas, s.policies(ctx), modes, kept} {
 		s.add(c)
 	}
-	// The floor belongs here: the ValidatingAdmissionPolicies of the release, their bindings and their revision.
 	s.add(s.existing(ctx))
 	s.add(s.nodes(ctx))
 	if ctx.Err() != nil {

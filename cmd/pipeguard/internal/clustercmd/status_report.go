@@ -30,6 +30,7 @@ type statusReport struct {
 	Revisions []string      `json:"revisions"`
 	Checks    []check       `json:"checks"`
 	Modes     *modesReport  `json:"modes"`
+	Preset    *presetReport `json:"preset"`
 	Existing  *existing     `json:"existing"`
 	Nodes     *nodesCounted `json:"nodes"`
 }

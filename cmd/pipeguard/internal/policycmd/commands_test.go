@@ -117,7 +117,7 @@ func TestPolicyTestSaysWhetherTheWebhookWouldActivate(t *testing.T) {
 		},
 		"a rule that lost its effect fails its tests": {
 			func(t *testing.T, dir string) {
-				clitest.Edit(t, dir, "mount.rego", `"effect": "deny"`, `"effect": "warn"`)
+				clitest.Edit(t, dir, "mount.rego", `"effect": effect_of(mount)`, `"effect": "warn"`)
 			},
 			[]string{"failed: mount_test.rego:"},
 		},

@@ -161,7 +161,7 @@ func TestReviewShowsNamesInert(t *testing.T) {
 
 func TestReviewRefusesPoliciesThatTheWebhookWouldNotActivate(t *testing.T) {
 	dir := clitest.Policies(t)
-	clitest.Edit(t, dir, "mount.rego", `"effect": "deny"`, `"effect": "audit"`)
+	clitest.Edit(t, dir, "mount.rego", `"effect": effect_of(mount)`, `"effect": "audit"`)
 	got := execute(t, "", "review", "-f", "testdata/review/ordinary.yaml", "--policy-dir", dir)
 	if got.Code != cli.ExitBadInput || got.Out != "" || !strings.Contains(got.ErrOut, "test") {
 		t.Errorf("got %+v", got)
