@@ -2,9 +2,8 @@ package main
 
 import (
 	"fmt"
+	"strings"
 	"time"
-
-	"k8s.io/apimachinery/pkg/api/validation/path"
 
 	"github.com/pipeguard/pipeguard/internal/configfile"
 	"github.com/pipeguard/pipeguard/internal/controller/keepfloor"
@@ -91,6 +90,11 @@ type clusterOptions struct {
 	LeaderElect bool `yaml:"leaderElect"`
 }
 
+// isPathSegment says that a name can stand in an address of the API, which is all that is asked of those of roles.
+func isPathSegment(name string) bool {
+	return name != "." && name != ".." && !strings.ContainsAny(name, "/%")
+}
+
 // floorOptions are about the floor: ValidatingAdmissionPolicies made of the parameters and PipePolicies.
 type floorOptions struct {
 	// Mode is Off (if not set), Always for a floor beside the webhook, or Only for a cluster without cluster.webhookConfig, where no object is sent to the webhook.
@@ -122,7 +126,7 @@ func (o *reportOptions) check(fault report) {
 	if o.Standard == scan.NoStandard {
 		fault("reports.clusterRole", "is for reports of a standard kind, and reports.standard is None")
 	}
-	if len(path.ValidatePathSegmentName(o.ClusterRole, false)) > 0 {
+	if !isPathSegment(o.ClusterRole) {
 		fault("reports.clusterRole", "%q is no name of a ClusterRole", o.ClusterRole)
 	}
 }

@@ -6,7 +6,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/api/validation"
-	"k8s.io/apimachinery/pkg/api/validation/path"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
@@ -27,7 +26,7 @@ func (o *floorOptions) check(fault report) {
 	if len(validation.NameIsDNSSubdomain(o.Name, false)) > 0 {
 		fault("floor.name", "%q is no name of an object", o.Name)
 	}
-	if o.ClusterRole == "" || len(path.ValidatePathSegmentName(o.ClusterRole, false)) > 0 {
+	if o.ClusterRole == "" || !isPathSegment(o.ClusterRole) {
 		fault("floor.clusterRole", "%q is no name of a ClusterRole", o.ClusterRole)
 	}
 }

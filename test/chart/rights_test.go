@@ -107,6 +107,7 @@ var (
 		"/nodes: get",
 		"admissionregistration.k8s.io/validatingwebhookconfigurations[pipeguard-webhook,pipeguard-policies]: get list watch patch",
 		"admissionregistration.k8s.io/validatingadmissionpolicies,validatingadmissionpolicybindings[pipeguard-floor,pipeguard-floor-volumes]: get list watch create update patch delete",
+		"rbac.authorization.k8s.io/clusterroles[pipeguard-webhook]: get",
 	}
 	ownRights = []string{
 		"coordination.k8s.io/leases: get list watch create update patch delete",

@@ -176,6 +176,19 @@ func floorIsPutBack(t *testing.T) {
 	}
 	harness.Eventually(t, readyLimit, "the floor refuses again", isFloored)
 	harness.Eventually(t, readyLimit, "that is an event", happened(floorName, "FloorRestored"))
+
+	// The guide has this deleted for policies to be changed without a webhook. The floor goes with the release alone.
+	policies := &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "pipeguard-policies"}}
+	if err := shared.Client.Delete(t.Context(), policies); err != nil {
+		t.Fatal(err)
+	}
+	for began := time.Now(); time.Since(began) < 10*time.Second; time.Sleep(time.Second) { // the cluster would collect it by then
+		if err := isFloored(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	upgrade(t)
+	harness.Eventually(t, readyLimit, "the webhook enforces again", enforces)
 }
 
 // envAttack is for how long the attack goes on, as a Go duration.

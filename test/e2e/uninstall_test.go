@@ -35,11 +35,14 @@ func uninstallLeavesPolicies(t *testing.T) {
 	harness.Eventually(t, readyLimit, "a policy is stored", func(ctx context.Context) error {
 		return client.IgnoreAlreadyExists(shared.Client.Create(ctx, kept.DeepCopy()))
 	})
+	upgrade(t, withFloor...)
+	harness.Eventually(t, readyLimit, "the floor refuses", isFloored)
 	l := startLoad(t, undisturbed...)
 	helm(t, "uninstall", release, "--wait", "--timeout=2m")
 	removeOwn(t)
 	evil := pod("default", "nobody-refuses", mounts(diskPipe), onWindows)
-	mustAdmit(t, evil)
+	harness.Eventually(t, readyLimit, "nothing refuses any more", func(ctx context.Context) error { return shared.Client.Create(ctx, evil) })
+	t.Cleanup(func() { remove(t, evil) })
 	harness.Eventually(t, 2*time.Minute, "nothing is left but CRDs and what is of them", func(ctx context.Context) error {
 		left, err := leftovers(ctx)
 		return errors.Join(err, none(slices.DeleteFunc(left, isKept)))

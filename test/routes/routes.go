@@ -26,6 +26,15 @@ func once(t corev1.PodTemplateSpec) corev1.PodTemplateSpec {
 	return t
 }
 
+// as is an object as the type that its Workload made.
+func as[T client.Object](o client.Object) T {
+	made, ok := o.(T)
+	if !ok {
+		panic(fmt.Sprintf("%T is of another Workload", o))
+	}
+	return made
+}
+
 // Workload is a kind with a pod template.
 type Workload struct {
 	Kind  string
@@ -43,27 +52,29 @@ func Workloads() []Workload {
 			func(t corev1.PodTemplateSpec) client.Object {
 				return &appsv1.Deployment{Spec: appsv1.DeploymentSpec{Selector: selector, Template: t}}
 			},
-			func(o client.Object) *corev1.PodTemplateSpec { return &o.(*appsv1.Deployment).Spec.Template }},
+			func(o client.Object) *corev1.PodTemplateSpec { return &as[*appsv1.Deployment](o).Spec.Template }},
 		{"DaemonSet", "spec.template",
 			func(t corev1.PodTemplateSpec) client.Object {
 				return &appsv1.DaemonSet{Spec: appsv1.DaemonSetSpec{Selector: selector, Template: t}}
 			},
-			func(o client.Object) *corev1.PodTemplateSpec { return &o.(*appsv1.DaemonSet).Spec.Template }},
+			func(o client.Object) *corev1.PodTemplateSpec { return &as[*appsv1.DaemonSet](o).Spec.Template }},
 		{"StatefulSet", "spec.template",
 			func(t corev1.PodTemplateSpec) client.Object {
 				return &appsv1.StatefulSet{Spec: appsv1.StatefulSetSpec{Selector: selector, Template: t}}
 			},
-			func(o client.Object) *corev1.PodTemplateSpec { return &o.(*appsv1.StatefulSet).Spec.Template }},
+			func(o client.Object) *corev1.PodTemplateSpec { return &as[*appsv1.StatefulSet](o).Spec.Template }},
 		{"ReplicaSet", "spec.template",
 			func(t corev1.PodTemplateSpec) client.Object {
 				return &appsv1.ReplicaSet{Spec: appsv1.ReplicaSetSpec{Selector: selector, Template: t}}
 			},
-			func(o client.Object) *corev1.PodTemplateSpec { return &o.(*appsv1.ReplicaSet).Spec.Template }},
+			func(o client.Object) *corev1.PodTemplateSpec { return &as[*appsv1.ReplicaSet](o).Spec.Template }},
 		{"ReplicationController", "spec.template",
 			func(t corev1.PodTemplateSpec) client.Object {
 				return &corev1.ReplicationController{Spec: corev1.ReplicationControllerSpec{Selector: Labels(), Template: &t}}
 			},
-			func(o client.Object) *corev1.PodTemplateSpec { return o.(*corev1.ReplicationController).Spec.Template }},
+			func(o client.Object) *corev1.PodTemplateSpec {
+				return as[*corev1.ReplicationController](o).Spec.Template
+			}},
 		{"Job", "spec.template",
 			func(t corev1.PodTemplateSpec) client.Object {
 				return &batchv1.Job{Spec: batchv1.JobSpec{Template: once(t)}}
@@ -73,11 +84,11 @@ func Workloads() []Workload {
 				return &batchv1.CronJob{Spec: batchv1.CronJobSpec{Schedule: "@yearly", JobTemplate: batchv1.JobTemplateSpec{Spec: batchv1.JobSpec{Template: once(t)}}}}
 			},
 			func(o client.Object) *corev1.PodTemplateSpec {
-				return &o.(*batchv1.CronJob).Spec.JobTemplate.Spec.Template
+				return &as[*batchv1.CronJob](o).Spec.JobTemplate.Spec.Template
 			}},
 		{"PodTemplate", "template",
 			func(t corev1.PodTemplateSpec) client.Object { return &corev1.PodTemplate{Template: t} },
-			func(o client.Object) *corev1.PodTemplateSpec { return &o.(*corev1.PodTemplate).Template }},
+			func(o client.Object) *corev1.PodTemplateSpec { return &as[*corev1.PodTemplate](o).Template }},
 	}
 }
 
