@@ -8,7 +8,7 @@ GOLANGCI_LINT_VERSION := v2.15.0
 # tables for debuggers a cold build takes less.
 export GOFLAGS := $(shell go env GOFLAGS) -trimpath -gcflags=all=-dwarf=false
 
-.PHONY: help agree build core deps floor test test-linux test-windows flaky e2e bench lint generate verify run image push
+.PHONY: help agree attack build core deps floor test test-linux test-windows flaky e2e bench lint generate verify run image push
 
 help: ## Show this list.
 	@awk -F':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -39,6 +39,11 @@ e2e: image ## Install the chart on a whole cluster on this machine (Debian, as r
 	hack/deps.sh cluster
 	test/tools/build cluster
 	go test -tags e2e -count=1 -timeout 30m -v ./test/e2e
+
+attack: image ## Ask a whole cluster for pipes for ten minutes while its webhook is killed at random, with a floor.
+	hack/deps.sh cluster
+	test/tools/build cluster
+	PIPEGUARD_E2E_ATTACK=10m go test -tags e2e -count=1 -timeout 40m -v -run '^TestPipeguardOnAWholeCluster$$/^(a_chart_without|one_line|with_a_floor|an_attack)' ./test/e2e
 
 agree: ## Hold a million generated pairs of a policy and a caller against each other, at admission and on a node.
 	PIPEGUARD_PAIRS=1000000 go test -count=1 -timeout 30m -v -run '^TestBothEndsSayTheSame$$' ./internal/nodepolicy

@@ -52,6 +52,7 @@ func (s *survey) probe(ctx context.Context) check {
 			return c
 		case answerFloor:
 			c.Text = about + " was refused by the floor, before the webhook was asked"
+			s.probeBehind(ctx, &c)
 			return c
 		case answerAdmitted:
 			c.Text = "the API server does not ask the webhook, and no floor refuses"
@@ -67,6 +68,25 @@ func (s *survey) probe(ctx context.Context) check {
 	}
 	c.State, c.Text = stateUnknown, "not tried: no dry run reached Pipeguard in namespace "+s.namespace+"; name another with --namespace"
 	return c
+}
+
+// probeBehind asks whether the API server asks the webhook behind a floor, by what that leaves to the webhook.
+func (s *survey) probeBehind(ctx context.Context, c *check) {
+	if s.floorMode.replaces() {
+		return
+	}
+	canary := admission.APICanary(s.namespace)
+	err := s.tryCreate(ctx, "/api/v1/namespaces/"+s.namespace+"/podtemplates", canary.Object)
+	switch answer := answerOf(err, "podtemplates"); answer {
+	case answerRefused:
+		c.Text += "; what the floor leaves to the webhook was refused by that"
+	case answerAdmitted:
+		c.no(canary.GetName(), "the floor leaves this PodTemplate to the webhook, and the API server does not ask it: PolicyModules refuse nothing, and nothing is recorded")
+	case answerFailed:
+		c.no(canary.GetName(), "the floor leaves this PodTemplate to the webhook, which gave no decision: %s", why(err))
+	case answerFloor, answerOther:
+		c.Text += "; whether it asks the webhook too is not known"
+	}
 }
 
 // answer is how the API server answered a probe.

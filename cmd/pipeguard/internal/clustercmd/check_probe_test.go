@@ -28,11 +28,17 @@ func TestTheProbeIsSentUntilPipeguardAnswers(t *testing.T) {
 		answers     map[string]metav1.Status
 		state, want string
 	}{
-		"pods":            {map[string]metav1.Status{atPods: refusedByWebhook("pods")}, stateOK, "the dry run of a Pod in namespace shop"},
-		"no right":        {map[string]metav1.Status{atPods: lacking("pods"), atTemplates: refusedByWebhook("podtemplates")}, stateOK, "the dry run of a PodTemplate"},
-		"other plugins":   {map[string]metav1.Status{atPods: security, atTemplates: lacking("x"), atDeployments: refusedByWebhook("workloads")}, stateOK, "the dry run of a Deployment"},
-		"no right at all": {map[string]metav1.Status{atPods: lacking("pods"), atTemplates: lacking("x"), atDeployments: lacking("x")}, stateUnknown, "not tried"},
-		"the floor":       {map[string]metav1.Status{atPods: floor}, stateOK, "before the webhook was asked"},
+		"pods":                         {map[string]metav1.Status{atPods: refusedByWebhook("pods")}, stateOK, "the dry run of a Pod in namespace shop"},
+		"no right":                     {map[string]metav1.Status{atPods: lacking("pods"), atTemplates: refusedByWebhook("podtemplates")}, stateOK, "the dry run of a PodTemplate"},
+		"other plugins":                {map[string]metav1.Status{atPods: security, atTemplates: lacking("x"), atDeployments: refusedByWebhook("workloads")}, stateOK, "the dry run of a Deployment"},
+		"no right at all":              {map[string]metav1.Status{atPods: lacking("pods"), atTemplates: lacking("x"), atDeployments: lacking("x")}, stateUnknown, "not tried"},
+		"the floor, then the webhook":  {map[string]metav1.Status{atPods: floor, atTemplates: refusedByWebhook("podtemplates")}, stateOK, "was refused by that"},
+		"the floor, and no webhook":    {map[string]metav1.Status{atPods: floor}, stateNo, "does not ask it"},
+		"the floor, and no more right": {map[string]metav1.Status{atPods: floor, atTemplates: lacking("x")}, stateOK, "is not known"},
+		"the floor, and no answer": {map[string]metav1.Status{
+			atPods:      floor,
+			atTemplates: failure(500, metav1.StatusReasonInternalError, `Internal error occurred: failed calling webhook "podtemplates.pipeguard.dev": connection refused`),
+		}, stateNo, "connection refused"},
 		"another webhook": {map[string]metav1.Status{
 			atPods:      failure(403, metav1.StatusReasonForbidden, `admission webhook "a.example.com" denied the request: admission webhook "pods.pipeguard.dev" denied the request: `+"\nPG003: x"),
 			atTemplates: failure(403, metav1.StatusReasonForbidden, `admission webhook "pods.pipeguard.dev" denied the request: `+"\nPG003: x"), atDeployments: lacking("x"),
