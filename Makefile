@@ -38,7 +38,7 @@ test-windows: ## Run the cross-compiled tests and the real proxy.exe under Wine.
 e2e: image ## Install the chart on a whole cluster on this machine (Debian, as root) and try it.
 	hack/deps.sh cluster
 	test/tools/build cluster
-	go test -tags e2e -count=1 -timeout 30m -v ./test/e2e
+	go test -tags e2e -count=1 -timeout 45m -v ./test/e2e
 
 attack: image ## Ask a whole cluster for pipes for ten minutes while its webhook is killed at random, with a floor.
 	hack/deps.sh cluster

@@ -232,7 +232,7 @@ func attackUnderKills(t *testing.T) {
 	if outage > kubeletRetry {
 		t.Errorf("a permitted driver was refused for %v", outage)
 	}
-	upgrade(t, "--set", "floor.mode=Off,webhook.failurePolicy=Fail")
+	upgrade(t, "--set", "floor.mode=,webhook.failurePolicy=") // as without a preset
 	harness.Eventually(t, readyLimit, "there is no floor", func(ctx context.Context) error {
 		err := shared.Client.Get(ctx, client.ObjectKey{Name: floorName}, &admissionregistrationv1.ValidatingAdmissionPolicy{})
 		if !apierrors.IsNotFound(err) {
