@@ -28,11 +28,11 @@ func presetsFromObserveToStrict(t *testing.T) {
 	selfStyled := func() client.Object {
 		return pod("default", "self-styled", mounts(ungovernedPipe), onWindows, unscheduled, privileged)
 	}
-	t.Cleanup(func() {
+	defer func() { // a cleanup would have no more time
 		upgrade(t, "--set=preset=,scanInterval=10m")
 		harness.Eventually(t, readyLimit, "the release enforces as before", enforces)
 		harness.Eventually(t, readyLimit, "the floor is gone", floorIsGone)
-	})
+	}()
 	harness.Eventually(t, readyLimit, "the default refuses a stranger", answers(stranger, "PG001"))
 	harness.Eventually(t, readyLimit, "and admits one that says that it is privileged", answers(selfStyled, ""))
 
