@@ -89,7 +89,7 @@ type validation struct{ expression, message string }
 
 // podValidations are the rules of the webhook, by their codes.
 func (o *objects) podValidations() []validation {
-	rules := o.pipeRules()
+	rules := append(o.pipeRules(), compared) // else there are no askers, and every rule about them holds
 	if o.directories.related != "" {
 		rules = append(rules,
 			validation{"variables.guarded.size() == 0 || variables.askers.all(c, c.mounts.all(m, variables.guarded.all(h, h.volume != m.name || c.subjects.exists(s, (" +
@@ -111,6 +111,10 @@ func (o *objects) podValidations() []validation {
 	return rules
 }
 
+// compared is the rule about objects of which not every container is compared with every subject.
+var compared = validation{"variables.compared", fmt.Sprintf("PG003: the containers that ask for a pipe, a guarded directory or to be HostProcess containers, times the subjects of PipePolicies that there are for their account, "+
+	"are more than %d: the floor looks at no more, and counts the object as one that asks for a guarded pipe", mostComparisons)}
+
 // tooLarge is the rule about objects of which not everything is looked at.
 func (o *objects) tooLarge(fits string) validation {
 	return validation{fits, fmt.Sprintf("PG003: the object has more than %d volumes, containers of a kind or annotations, %d mounts, %d host paths that would have to be permitted, or %d characters in all host paths: "+
@@ -127,8 +131,6 @@ func (o *objects) pipeRules() []validation {
 	}
 	return []validation{
 		o.tooLarge("variables.fits && variables.few"),
-		{"variables.compared", fmt.Sprintf("PG003: the containers that ask for a pipe, a guarded directory or to be HostProcess containers, times the subjects of PipePolicies that there are for their account, "+
-			"are more than %d: the floor looks at no more, and counts the object as one that asks for a guarded pipe", mostComparisons)},
 		{"variables.named.all(n, n.pipe != '')", "PG003: a hostPath is not plain, and not \\\\.\\pipe\\NAME either, so that it may lead to any pipe. " +
 			"Write it as an absolute path in ASCII, of at most 256 characters, without two dots in a row"},
 		{"variables.hostPaths.size() == 0 || variables.containers.all(c, c.container.?volumeMounts.orValue([]).all(m, " + staysWithin + "))",

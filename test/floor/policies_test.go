@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+
 	product "github.com/pipeguard/pipeguard/internal/admission"
 	"github.com/pipeguard/pipeguard/internal/core/access"
 	"github.com/pipeguard/pipeguard/internal/floor"
@@ -95,4 +97,30 @@ func TestAFloorOfTheLargestSizeIsCompiled(t *testing.T) {
 		t.Errorf("a driver: %.300q", v.messages)
 	}
 	t.Logf("up to %d subjects", subjects)
+}
+
+// Where mounts of pipes are only recorded and HostProcess containers refused, an object of which not every container is compared is refused too.
+func TestManyHostProcessContainersAreNotPassedOver(t *testing.T) {
+	p := product.Policies{Parameters: product.DefaultParameters(), PipePolicies: map[string]product.PipePolicy{}}
+	p.Parameters.Action, p.Parameters.HostProcess = product.ActionAudit, product.ActionDeny
+	o := product.PipePolicy{Pipes: []string{"csi-proxy*"}, Action: product.ActionAudit}
+	for i := range 100 {
+		o.Subjects = append(o.Subjects, access.Subject{Name: fmt.Sprintf("s%d", i), Namespace: "shop", ServiceAccounts: []string{"default"}})
+	}
+	p.PipePolicies["recorded"] = o
+	made, err := floor.New(floor.Options{Name: "floor", Policies: p})
+	if err != nil {
+		t.Fatal(err)
+	}
+	j, w := newJudge(t, made), reviewer(t, p)
+	for _, containers := range []int{1, 400} {
+		r := sized(0, containers, 0, 0, "", "")
+		pod := r.object.(*corev1.Pod)
+		pod.Spec.HostNetwork = true
+		pod.Spec.SecurityContext = &corev1.PodSecurityContext{WindowsOptions: &corev1.WindowsSecurityContextOptions{HostProcess: new(true)}}
+		v, res := j.ask(t, r), w.Review(product.WithoutTrace(t.Context()), r.review(t))
+		if v.allowed || v.failed || res.Allowed {
+			t.Errorf("%d containers: the floor admits: %t (failed: %t), the webhook: %t", containers, v.allowed, v.failed, res.Allowed)
+		}
+	}
 }
