@@ -4,9 +4,7 @@ package integration
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"testing"
 
@@ -35,31 +33,7 @@ func privilegedPod(namespace, path string) *corev1.Pod {
 }
 
 func TestThePresetObserveRecordsAndRefusesNothing(t *testing.T) {
-	ungoverned(t)
-	release := guarded(t)
-	before, err := os.ReadFile(release.Parameters)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := release.SetParameters(string(before)); err != nil {
-			t.Error(err)
-		}
-	})
-	base, err := revision(t.Context(), release.Replicas[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := release.SetParameters(presetParameters(t, "observe")); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, "the parameters of observe decide", func(ctx context.Context) error {
-		now, err := revision(ctx, release.Replicas[0])
-		if err == nil && now == base {
-			err = errors.New("those of before do")
-		}
-		return err
-	})
+	parameterized(t, presetParameters(t, "observe"))
 	others := namespace(t, "observed")
 	created(t, pod(others, "", pipe), pod(others, "", `\\.\pipe`))
 	if got := effects(t, others); !slices.Contains(got, "audit") || slices.Contains(got, "deny") {

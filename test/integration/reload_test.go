@@ -4,6 +4,7 @@ package integration
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -164,19 +165,40 @@ func TestPoliciesAreReplacedUnderLoadWithoutOneWrongAnswer(t *testing.T) {
 	t.Logf("%d admitted, %d denied, %d too late over %d changes", admitted, denied, late, rounds)
 }
 
-// Parameters come from a file, as the kubelet changes it. What is allowed here stays allowed: the namespace is this test's.
-func TestParametersAreReplacedWhileItRuns(t *testing.T) {
+// parameterized has the site's release decide by other parameters until the test is over. They come from a file, as the kubelet changes it.
+func parameterized(t *testing.T, text string) {
+	t.Helper()
+	ungoverned(t) // after which it decides by those of before
 	release := guarded(t)
-	others := namespace(t, "others", driver)
-	refused(t, at(t).api.Client.Create(t.Context(), pod(others, driver, pipe)), "PG001")
-	text, err := os.ReadFile(release.Parameters)
+	before, err := os.ReadFile(release.Parameters)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := release.SetParameters(string(text) + "  " + others + ": {}\n"); err != nil {
+	base, err := revision(t.Context(), release.Replicas[0])
+	if err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the namespace is allowed", func(ctx context.Context) error {
-		return at(t).api.Client.Create(ctx, pod(others, driver, pipe), client.DryRunAll)
+	t.Cleanup(func() {
+		if err := release.SetParameters(string(before)); err != nil {
+			t.Error(err)
+		}
 	})
+	if err := release.SetParameters(text); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the parameters decide", func(ctx context.Context) error {
+		now, err := revision(ctx, release.Replicas[0])
+		if err == nil && now == base {
+			err = errors.New("those of before do")
+		}
+		return err
+	})
+}
+
+func TestParametersAreReplacedWhileItRuns(t *testing.T) {
+	guarded(t)
+	others := namespace(t, "others", driver)
+	refused(t, at(t).api.Client.Create(t.Context(), pod(others, driver, pipe)), "PG001")
+	parameterized(t, parameters+"  "+others+": {}\n")
+	created(t, pod(others, driver, pipe))
 }
