@@ -2,6 +2,7 @@ package main
 
 import (
 	"github.com/pipeguard/pipeguard/internal/controller/keepfloor"
+	"github.com/pipeguard/pipeguard/internal/entries"
 	"github.com/pipeguard/pipeguard/internal/hooks"
 )
 
@@ -22,7 +23,7 @@ func (m *cluster) keepHooks(s *server) error {
 		Cluster:         hooks.NewCluster(m.manager.GetAPIReader(), m.manager.GetClient()),
 		Objects:         objects,
 		Policies:        m.options.Cluster.PolicyWebhookConfig,
-		Service:         hooks.Service{Namespace: m.options.podNamespace, Name: m.options.Cluster.ServiceName},
+		Service:         entries.Service{Namespace: m.options.podNamespace, Name: m.options.Cluster.ServiceName},
 		CanaryNamespace: canary,
 		Serves:          s.readiness.enforces,
 		Before:          m.beforeInForce,

@@ -13,6 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pipeguard/pipeguard/internal/admission"
+
+	"github.com/pipeguard/pipeguard/internal/entries"
 )
 
 // owner is the field manager of the rules.
@@ -24,7 +26,7 @@ type Cluster interface {
 	Configuration(ctx context.Context, name string) (*admissionregistrationv1.ValidatingWebhookConfiguration, error)
 	// WriteRules replaces the rules of the entries at these places and nothing else. It fails if the configuration has changed
 	// since it was read.
-	WriteRules(ctx context.Context, c *admissionregistrationv1.ValidatingWebhookConfiguration, rules map[int]Rules) error
+	WriteRules(ctx context.Context, c *admissionregistrationv1.ValidatingWebhookConfiguration, rules map[int]entries.Rules) error
 	// Canary returns the API server's answer to the canary in a namespace. Nothing is stored.
 	Canary(ctx context.Context, namespace string) error
 }
@@ -47,7 +49,7 @@ func (c *cluster) Configuration(ctx context.Context, name string) (*admissionreg
 	return out, nil
 }
 
-func (c *cluster) WriteRules(ctx context.Context, to *admissionregistrationv1.ValidatingWebhookConfiguration, rules map[int]Rules) error {
+func (c *cluster) WriteRules(ctx context.Context, to *admissionregistrationv1.ValidatingWebhookConfiguration, rules map[int]entries.Rules) error {
 	patch, err := rulesPatch(to.ResourceVersion, rules)
 	if err != nil {
 		return fmt.Errorf("write rules of %s: %w", to.Name, err)
@@ -62,7 +64,7 @@ func (c *cluster) WriteRules(ctx context.Context, to *admissionregistrationv1.Va
 
 // rulesPatch is the JSON patch (RFC 6902) that writes rules. It names entries by their places, so an API server refuses it with
 // a conflict if the configuration has another version.
-func rulesPatch(version string, rules map[int]Rules) ([]byte, error) {
+func rulesPatch(version string, rules map[int]entries.Rules) ([]byte, error) {
 	type operation struct {
 		Op    string `json:"op"`
 		Path  string `json:"path"`

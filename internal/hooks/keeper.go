@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/pipeguard/pipeguard/internal/entries"
 	"github.com/pipeguard/pipeguard/internal/logkeys"
 	"github.com/pipeguard/pipeguard/internal/periodic"
 )
@@ -43,7 +44,7 @@ type Keeper struct {
 	// What follows belongs to one term.
 	held    map[string]bool // entries that were seen with their rules, by configuration and name
 	told    map[string]bool // what is wrong and was said, by a key of its own
-	last    answer          // of the canary
+	last    entries.Answer  // of the canary
 	asked   time.Time       // when that was
 	edition string          // of the configuration that it was asked by
 	again   bool            // ask again soon: the API server may have gone by an older configuration
@@ -135,16 +136,16 @@ func (k *Keeper) read(ctx context.Context, name string) (*admissionregistrationv
 		k.options.Metrics.saw(name, false, nil)
 		return nil, nil //nolint:nilnil // there is none
 	}
-	now := changed(c, k.options.Service)
+	now := entries.Changed(c, k.options.Service)
 	k.options.Metrics.saw(name, isComplete(c), now)
-	for _, part := range parts {
+	for _, part := range entries.Parts() {
 		if k.isNews(name+" "+part, now[part]) {
 			k.options.Log.Error("another hand has changed a webhook configuration", zap.String(logkeys.Configuration, name), zap.String(logkeys.Part, part))
 			k.event(c, corev1.EventTypeWarning, reasonChanged, "its "+part+" are not as the chart made them")
 		}
 	}
 	for _, e := range c.Webhooks {
-		if _, known := RulesOf(e.Name); k.isNews(name+"/"+e.Name, !known) {
+		if _, known := entries.RulesOf(e.Name); k.isNews(name+"/"+e.Name, !known) {
 			k.options.Log.Warn("an entry of another release gets no rules", zap.String(logkeys.Configuration, name), zap.String(logkeys.Name, e.Name))
 		}
 	}
@@ -170,7 +171,7 @@ func (k *Keeper) begins(ctx context.Context, objects *admissionregistrationv1.Va
 	if objects == nil || k.options.CanaryNamespace == "" {
 		return true, nil
 	}
-	if wrote, err := k.fill(ctx, objects, isFirst); wrote || err != nil {
+	if wrote, err := k.fill(ctx, objects, entries.IsFirst); wrote || err != nil {
 		k.staged = k.options.Now()
 		return false, err
 	}
@@ -179,12 +180,12 @@ func (k *Keeper) begins(ctx context.Context, objects *admissionregistrationv1.Va
 	}
 	err := k.ask(ctx)
 	switch k.last {
-	case answerRefused:
+	case entries.Refused:
 		return true, nil
-	case answerUnreachable:
+	case entries.Unreachable:
 		k.staged = k.options.Now() // it goes by the configuration
 		return k.hold("the API server cannot call the webhook", err), nil
-	case answerAdmitted, answerOther, answerNone: // which prove nothing
+	case entries.Admitted, entries.Other, entries.None, entries.Undecided, entries.Floor: // which prove nothing
 	}
 	return k.options.Now().Sub(k.staged) >= settle || k.hold("the API server has yet to ask a replica", err), nil
 }
@@ -235,17 +236,17 @@ func (k *Keeper) watch(ctx context.Context, objects *admissionregistrationv1.Val
 	edition := fmt.Sprintf("%s/%d", objects.UID, objects.Generation)
 	since, was := k.options.Now().Sub(k.asked), k.last
 	isNew := edition != k.edition
-	if !isNew && !k.again && was == answerRefused && since < period {
+	if !isNew && !k.again && was == entries.Refused && since < period {
 		return period - since
 	}
 	k.edition, k.again = edition, isNew
-	if err := k.ask(ctx); k.last != was && k.last != answerRefused {
+	if err := k.ask(ctx); k.last != was && k.last != entries.Refused {
 		k.options.Log.Error("the canary was not refused by the webhook", zap.String(logkeys.Reason, string(k.last)), zap.Error(err))
 		k.event(objects, corev1.EventTypeWarning, reasonCanary, "the canary in "+k.options.CanaryNamespace+": "+string(k.last))
 	} else if k.last != was {
 		k.options.Log.Info("the canary is refused", zap.String(logkeys.Reason, string(k.last)), zap.String(logkeys.Namespace, k.options.CanaryNamespace))
 	}
-	if k.again || k.last != answerRefused {
+	if k.again || k.last != entries.Refused {
 		return retry
 	}
 	return period
@@ -254,7 +255,10 @@ func (k *Keeper) watch(ctx context.Context, objects *admissionregistrationv1.Val
 // ask sends the canary, and returns the answer's text.
 func (k *Keeper) ask(ctx context.Context) error {
 	err := k.options.Cluster.Canary(ctx, k.options.CanaryNamespace)
-	k.last, k.asked = answerOf(err), k.options.Now()
+	k.last, k.asked = entries.AnswerTo(err, entries.Canary), k.options.Now()
+	if k.last == entries.Undecided || k.last == entries.Floor {
+		k.last = entries.Other
+	}
 	k.options.Metrics.answered(k.last)
 	return err
 }

@@ -13,9 +13,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/pipeguard/pipeguard/internal/entries"
 )
 
-const entries = 10 // of both configurations of newMemory
+const allEntries = 10 // of both configurations of newMemory
 
 var first = []string{"podtemplates.pipeguard.dev", "host-podtemplates.pipeguard.dev", "hostprocess-podtemplates.pipeguard.dev"}
 
@@ -37,7 +39,7 @@ func TestNothingIsAskedBeforeAReplicaServes(t *testing.T) {
 		}
 		serves.Store(true)
 		after(5 * time.Second)
-		if got := m.inForce(t); len(got) != entries {
+		if got := m.inForce(t); len(got) != allEntries {
 			t.Errorf("in force are %q", got)
 		}
 		if !strings.HasSuffix(m.written()[0], strings.Join(first, " ")) || len(m.written()) != 3 {
@@ -45,7 +47,7 @@ func TestNothingIsAskedBeforeAReplicaServes(t *testing.T) {
 		}
 		serves.Store(false)
 		after(10 * time.Minute)
-		if got := m.inForce(t); len(got) != entries || len(m.written()) != 3 {
+		if got := m.inForce(t); len(got) != allEntries || len(m.written()) != 3 {
 			t.Errorf("for want of a replica, %q are left in force", got)
 		}
 	})
@@ -65,7 +67,7 @@ func TestAnAPIServerThatReachesNoReplicaAsksAboutPodTemplatesAlone(t *testing.T)
 		}
 		m.answers(refusal())
 		after(2 * time.Second)
-		if got := m.inForce(t); len(got) != entries || !r.events.has(reasonInForce) {
+		if got := m.inForce(t); len(got) != allEntries || !r.events.has(reasonInForce) {
 			t.Errorf("in force are %q", got)
 		}
 	})
@@ -86,7 +88,7 @@ func TestAnAnswerThatProvesNothingIsWaitedOut(t *testing.T) {
 					t.Fatalf("in force are %q", got)
 				}
 				after(10 * time.Second)
-				if got := m.inForce(t); len(got) != entries {
+				if got := m.inForce(t); len(got) != allEntries {
 					t.Errorf("in force are %q", got)
 				}
 			})
@@ -110,7 +112,7 @@ func TestWhatMustComeBeforeComesBefore(t *testing.T) {
 			}
 		})
 		after(time.Minute)
-		if got := m.inForce(t); len(got) != entries || calls.Load() < 4 {
+		if got := m.inForce(t); len(got) != allEntries || calls.Load() < 4 {
 			t.Errorf("after %d calls in force: %q", calls.Load(), got)
 		}
 	})
@@ -143,7 +145,7 @@ func TestRulesAreBackWhateverBecameOfThem(t *testing.T) {
 				after(time.Minute)
 				m.change(func(c *admissionregistrationv1.ValidatingWebhookConfiguration) { change(&c.Webhooks[0]) })
 				after(5 * time.Second)
-				if got := m.inForce(t); len(got) != entries {
+				if got := m.inForce(t); len(got) != allEntries {
 					t.Errorf("in force are %q", got)
 				}
 				if !r.events.has(reasonRestored) || r.logs.FilterMessage("rules put back that another hand had changed").Len() != 1 {
@@ -177,7 +179,7 @@ func TestAnEntryThatIsNewIsFilledInAndNoChangeOfAnothers(t *testing.T) {
 			c.Webhooks = append(c.Webhooks, added)
 		})
 		after(5 * time.Second)
-		if got := m.inForce(t); len(got) != entries+1 || r.events.has(reasonRestored) {
+		if got := m.inForce(t); len(got) != allEntries+1 || r.events.has(reasonRestored) {
 			t.Errorf("in force are %q, events %q", got, r.events.reasons)
 		}
 	})
@@ -208,7 +210,7 @@ func TestAnotherHandIsReported(t *testing.T) {
 				if n := r.logs.FilterMessage("another hand has changed a webhook configuration").Len(); n != 1 || !r.events.has(reasonChanged) {
 					t.Errorf("it was said %d times", n)
 				}
-				for _, p := range parts {
+				for _, p := range entries.Parts() {
 					want := "0"
 					if p == part {
 						want = "1"
@@ -282,8 +284,8 @@ func TestAnEntryOfAnotherReleaseIsNotInForceAndIsSaid(t *testing.T) {
 			c.Webhooks = append(c.Webhooks, later)
 		})
 		after(time.Hour)
-		if n := r.logs.FilterMessage("an entry of another release gets no rules").Len(); n != 1 || len(m.all[objectsName].Webhooks[entries-1].Rules) > 0 {
-			t.Errorf("it was said %d times, and has the rules %v", n, m.all[objectsName].Webhooks[entries-1].Rules)
+		if n := r.logs.FilterMessage("an entry of another release gets no rules").Len(); n != 1 || len(m.all[objectsName].Webhooks[allEntries-1].Rules) > 0 {
+			t.Errorf("it was said %d times, and has the rules %v", n, m.all[objectsName].Webhooks[allEntries-1].Rules)
 		}
 		if text := gathered(t, reg); !strings.Contains(text, `pipeguard_webhook_in_force{configuration="pipeguard-webhook"} 0`) {
 			t.Errorf("the metrics are\n%s", text)
@@ -304,7 +306,7 @@ func TestAFaultOfTheClusterIsWaitedOut(t *testing.T) {
 		m.fault = nil
 		m.mu.Unlock()
 		after(10 * time.Second)
-		if got := m.inForce(t); len(got) != entries {
+		if got := m.inForce(t); len(got) != allEntries {
 			t.Errorf("in force are %q", got)
 		}
 	})

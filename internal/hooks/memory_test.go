@@ -18,6 +18,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/pipeguard/pipeguard/internal/entries"
 )
 
 const (
@@ -45,21 +47,21 @@ func newMemory(t *testing.T) *memory {
 	return m
 }
 
-func made(t *testing.T, name string, entries ...string) *admissionregistrationv1.ValidatingWebhookConfiguration {
+func made(t *testing.T, name string, names ...string) *admissionregistrationv1.ValidatingWebhookConfiguration {
 	t.Helper()
 	c := &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: name, Generation: 1, ResourceVersion: "1"}}
-	for _, e := range entries {
+	for _, e := range names {
 		c.Webhooks = append(c.Webhooks, admissionregistrationv1.ValidatingWebhook{
-			Name: e + ".pipeguard.dev", FailurePolicy: new(admissionregistrationv1.Fail),
+			Name: e + entries.Suffix, FailurePolicy: new(admissionregistrationv1.Fail),
 			NamespaceSelector: &metav1.LabelSelector{}, ObjectSelector: &metav1.LabelSelector{}, // as API servers store none
 			ClientConfig: admissionregistrationv1.WebhookClientConfig{Service: &admissionregistrationv1.ServiceReference{Namespace: namespace, Name: objectsName}},
 		})
 	}
-	digest, err := Digest(c.Webhooks)
+	digest, err := entries.Digest(c.Webhooks)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.Annotations = map[string]string{DigestAnnotation: digest}
+	c.Annotations = map[string]string{entries.DigestAnnotation: digest}
 	return c
 }
 
@@ -72,7 +74,7 @@ func (m *memory) Configuration(_ context.Context, name string) (*admissionregist
 	return nil, m.fault
 }
 
-func (m *memory) WriteRules(_ context.Context, c *admissionregistrationv1.ValidatingWebhookConfiguration, rules map[int]Rules) error {
+func (m *memory) WriteRules(_ context.Context, c *admissionregistrationv1.ValidatingWebhookConfiguration, rules map[int]entries.Rules) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	stored := m.all[c.Name]
@@ -199,7 +201,7 @@ func run(t *testing.T, m *memory, change func(*Options)) *running {
 	core, logs := observer.New(zap.DebugLevel)
 	r := &running{memory: m, events: &events{}, logs: logs}
 	o := Options{
-		Cluster: m, Objects: objectsName, Policies: policiesName, Service: Service{namespace, objectsName}, CanaryNamespace: metav1.NamespaceSystem,
+		Cluster: m, Objects: objectsName, Policies: policiesName, Service: entries.Service{Namespace: namespace, Name: objectsName}, CanaryNamespace: metav1.NamespaceSystem,
 		Serves: func() error { return nil }, Changes: m.changes, Log: zap.New(core), Events: r.events,
 	}
 	if change != nil {

@@ -1,6 +1,10 @@
 package hooks
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/pipeguard/pipeguard/internal/entries"
+)
 
 // Metrics tell whether the configurations are in force. Only the leader has values.
 type Metrics struct {
@@ -44,13 +48,13 @@ func (m *Metrics) ends() {
 func (m *Metrics) saw(configuration string, complete bool, changed map[string]bool) {
 	m.restored.WithLabelValues(configuration) // so that its first step is seen as one
 	m.inForce.WithLabelValues(configuration).Set(number(complete))
-	for _, part := range parts {
+	for _, part := range entries.Parts() {
 		m.changed.WithLabelValues(configuration, part).Set(number(changed[part]))
 	}
 }
 
-func (m *Metrics) answered(a answer) {
-	for _, other := range answers {
+func (m *Metrics) answered(a entries.Answer) {
+	for _, other := range []entries.Answer{entries.Refused, entries.Admitted, entries.Unreachable, entries.Other, entries.None} {
 		m.canary.WithLabelValues(string(other)).Set(number(other == a))
 	}
 }

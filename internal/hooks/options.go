@@ -9,6 +9,8 @@ import (
 
 	"go.uber.org/zap"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/pipeguard/pipeguard/internal/entries"
 )
 
 // Options say what a Keeper keeps.
@@ -17,7 +19,7 @@ type Options struct {
 	// Objects and Policies are the names of the configurations for objects, empty if there is none, and for policy objects.
 	Objects, Policies string
 	// Service is the one that their entries name.
-	Service Service
+	Service entries.Service
 	// CanaryNamespace is where the canary is sent; empty sends none.
 	CanaryNamespace string
 	// Serves returns what keeps this replica from judging objects, nil if it does. It is asked before anything comes into force.
@@ -50,7 +52,7 @@ func (o *Options) complete() error {
 	}
 	need(o.Cluster != nil, "Cluster")
 	need(o.Policies != "", "Policies")
-	need(o.Service != Service{}, "Service")
+	need(o.Service != entries.Service{}, "Service")
 	need(o.Serves != nil, "Serves")
 	if o.Before == nil {
 		o.Before = func(context.Context) error { return nil }

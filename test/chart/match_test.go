@@ -14,7 +14,7 @@ import (
 
 	"github.com/pipeguard/pipeguard/internal/admission"
 	"github.com/pipeguard/pipeguard/internal/core/pipepath"
-	"github.com/pipeguard/pipeguard/internal/hooks"
+	"github.com/pipeguard/pipeguard/internal/entries"
 )
 
 func configuration(t *testing.T, all []object, name string) admissionregistrationv1.ValidatingWebhookConfiguration {
@@ -24,10 +24,10 @@ func configuration(t *testing.T, all []object, name string) admissionregistratio
 
 // isHostEntry says whether an entry is for objects that could reach no pipe, and isProcessEntry whether it is for HostProcess containers among them.
 func isHostEntry(name string) bool {
-	return strings.HasPrefix(name, hooks.PathPrefix) || isProcessEntry(name)
+	return strings.HasPrefix(name, entries.PathPrefix) || isProcessEntry(name)
 }
 
-func isProcessEntry(name string) bool { return strings.HasPrefix(name, hooks.ProcessPrefix) }
+func isProcessEntry(name string) bool { return strings.HasPrefix(name, entries.ProcessPrefix) }
 
 func TestTheConfigurationIsClosedAndCannotBeSidestepped(t *testing.T) {
 	for rendering, all := range renderings(t) {
@@ -64,11 +64,11 @@ func TestTheDigestOfTheEntriesIsTheProgramsOwn(t *testing.T) {
 	for rendering, all := range renderings(t) {
 		for _, name := range []string{"-webhook", "-policies"} {
 			c := configuration(t, all, fullname(rendering)+name)
-			want, err := hooks.Digest(c.Webhooks)
+			want, err := entries.Digest(c.Webhooks)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := c.Annotations[hooks.DigestAnnotation]; got != want {
+			if got := c.Annotations[entries.DigestAnnotation]; got != want {
 				t.Errorf("%s: %s: digest %s, want %s", rendering, c.Name, got, want)
 			}
 			digests[want] = true
@@ -133,13 +133,13 @@ func TestEveryRouteIsAskedAbout(t *testing.T) {
 		}
 	}
 	for entry, resources := range admission.Entries() {
-		want = append(want, entry+".pipeguard.dev", hooks.PathPrefix+entry+".pipeguard.dev")
+		want = append(want, entry+".pipeguard.dev", entries.PathPrefix+entry+".pipeguard.dev")
 		if resources[0].Namespaced {
-			want = append(want, hooks.ProcessPrefix+entry+".pipeguard.dev")
+			want = append(want, entries.ProcessPrefix+entry+".pipeguard.dev")
 		}
 	}
 	for _, name := range append(slices.Clone(got), configuration(t, all, "pipeguard-policies").Webhooks[0].Name) {
-		if _, ok := hooks.RulesOf(name); !ok {
+		if _, ok := entries.RulesOf(name); !ok {
 			t.Errorf("the program has no rules for %s", name)
 		}
 	}
@@ -176,7 +176,7 @@ func TestTheEntriesOfAPlaceExcludeEachOther(t *testing.T) {
 				continue
 			}
 			windows, noPipe := pipe["may-run-on-windows"], "!("+pipe["could-reach-a-pipe"]+")"
-			path, process := all[hooks.PathPrefix+entry], all[hooks.ProcessPrefix+entry]
+			path, process := all[entries.PathPrefix+entry], all[entries.ProcessPrefix+entry]
 			wantPath := map[string]string{"could-reach-no-pipe": noPipe, "could-reach-a-host-path": path["could-reach-a-host-path"]}
 			var wantProcess map[string]string
 			if isOfPods := entry != "persistentvolumes.pipeguard.dev"; isOfPods {

@@ -14,7 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
-	"github.com/pipeguard/pipeguard/internal/hooks"
+	"github.com/pipeguard/pipeguard/internal/entries"
 	"github.com/pipeguard/pipeguard/test/integration/cluster"
 )
 
@@ -57,9 +57,9 @@ func TestADecisionIsTheSameInEveryLog(t *testing.T) {
 			entry := "pods.pipeguard.dev/"
 			switch c.code { // no pipe could be reached
 			case "PG006":
-				entry = hooks.ProcessPrefix + entry
+				entry = entries.ProcessPrefix + entry
 			case "PG008":
-				entry = hooks.PathPrefix + entry
+				entry = entries.PathPrefix + entry
 			}
 			want := map[string]string{
 				entry + "decision-id": record.ID,

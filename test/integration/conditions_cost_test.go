@@ -20,7 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/pipeguard/pipeguard/internal/hooks"
+	"github.com/pipeguard/pipeguard/internal/entries"
 	"github.com/pipeguard/pipeguard/test/integration/cluster"
 	"github.com/pipeguard/pipeguard/test/routes"
 )
@@ -292,8 +292,8 @@ func TestTheLargestAffinityIsReadToItsEnd(t *testing.T) {
 // could be both goes to one entry, the one that fails closed if there is one.
 func TestAtTheBoundsEachEntryIsSentWhatItIsFor(t *testing.T) {
 	at(t)
-	t.Run("by default", func(t *testing.T) { sentAtTheBounds(t, shared.chart, hooks.ProcessPrefix) })
-	t.Run("paths fail closed", func(t *testing.T) { sentAtTheBounds(t, rendered(t, "parameters.hostPaths=Deny"), hooks.PathPrefix) })
+	t.Run("by default", func(t *testing.T) { sentAtTheBounds(t, shared.chart, entries.ProcessPrefix) })
+	t.Run("paths fail closed", func(t *testing.T) { sentAtTheBounds(t, rendered(t, "parameters.hostPaths=Deny"), entries.PathPrefix) })
 }
 
 // sentAtTheBounds checks it by one chart, whose entries with a prefix get what could be both.
@@ -329,9 +329,9 @@ func sentAtTheBounds(t *testing.T, chart cluster.Chart, both string) {
 		want       []string // prefixes
 	}{
 		"nothing":                      {func(*corev1.PodSpec) {}, false, 0, nil},
-		"a host path":                  {path, false, 0, []string{hooks.PathPrefix}},
-		"a HostProcess container":      {process, false, 0, []string{hooks.ProcessPrefix}},
-		"an annotation":                {func(*corev1.PodSpec) {}, true, 0, []string{hooks.ProcessPrefix}},
+		"a host path":                  {path, false, 0, []string{entries.PathPrefix}},
+		"a HostProcess container":      {process, false, 0, []string{entries.ProcessPrefix}},
+		"an annotation":                {func(*corev1.PodSpec) {}, true, 0, []string{entries.ProcessPrefix}},
 		"both":                         {func(s *corev1.PodSpec) { path(s); process(s) }, false, 0, []string{both}},
 		"an annotation and a path":     {path, true, 0, []string{both}},
 		"nothing, too large":           {func(*corev1.PodSpec) {}, false, 1, []string{""}},
@@ -366,7 +366,7 @@ func sentAtTheBounds(t *testing.T, chart cluster.Chart, both string) {
 // What both could be done by is asked about once, of every kind, whichever of the two entries fails closed.
 func TestWhatCouldBeBothIsSentOnce(t *testing.T) {
 	at(t)
-	for prefix, value := range map[string]string{hooks.ProcessPrefix: "parameters.hostProcess=Deny", hooks.PathPrefix: "parameters.hostPaths=Deny"} {
+	for prefix, value := range map[string]string{entries.ProcessPrefix: "parameters.hostProcess=Deny", entries.PathPrefix: "parameters.hostPaths=Deny"} {
 		t.Run(value, func(t *testing.T) {
 			recorder, space := recordedBy(t, rendered(t, value)), namespace(t, "both")
 			s := spec("", `C:\var\lib\kubelet`)

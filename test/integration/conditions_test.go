@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"github.com/pipeguard/pipeguard/internal/admission"
-	"github.com/pipeguard/pipeguard/internal/hooks"
+	"github.com/pipeguard/pipeguard/internal/entries"
 	"github.com/pipeguard/pipeguard/internal/policy"
 	"github.com/pipeguard/pipeguard/internal/policyset"
 	"github.com/pipeguard/pipeguard/policies"
@@ -44,7 +44,7 @@ func sent(r *cluster.Recorder) map[string]bool {
 
 // isHostEntry says whether an entry of the webhook configuration is for objects that reach a node without a pipe.
 func isHostEntry(name string) bool {
-	return strings.HasPrefix(name, hooks.PathPrefix) || strings.HasPrefix(name, hooks.ProcessPrefix)
+	return strings.HasPrefix(name, entries.PathPrefix) || strings.HasPrefix(name, entries.ProcessPrefix)
 }
 
 // reviewer judges in this process, with the built-in policy and its default parameters.

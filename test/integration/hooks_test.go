@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pipeguard/pipeguard/internal/admission"
-	"github.com/pipeguard/pipeguard/internal/hooks"
+	"github.com/pipeguard/pipeguard/internal/entries"
 	"github.com/pipeguard/pipeguard/test/integration/cluster"
 )
 
@@ -177,7 +177,7 @@ func TestWhatAppliesTheChartLeavesTheRulesAlone(t *testing.T) {
 				t.Fatal(err)
 			}
 			for i, w := range after.Webhooks {
-				want, _ := hooks.RulesOf(w.Name)
+				want, _ := entries.RulesOf(w.Name)
 				if !apiequality.Semantic.DeepEqual(w.Rules, want) || string(w.ClientConfig.CABundle) != string(before.Webhooks[i].ClientConfig.CABundle) || fmt.Sprint(*w.TimeoutSeconds) != timeout {
 					t.Errorf("%v, %s: %s has the rules %v and waits %d s", how, timeout, w.Name, w.Rules, *w.TimeoutSeconds)
 				}
@@ -201,7 +201,7 @@ func TestRulesThatSomebodyChangedArePutBack(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want, _ := hooks.RulesOf(c.Webhooks[0].Name)
+		want, _ := entries.RulesOf(c.Webhooks[0].Name)
 		changed(t, c, func() { change(&c.Webhooks[0]) })
 		eventually(t, name+" rules are back", func(ctx context.Context) error {
 			c, err := stored(ctx, t, cluster.ObjectConfiguration)

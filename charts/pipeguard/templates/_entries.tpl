@@ -84,7 +84,7 @@ The entries of the webhook configurations, as lists in YAML. Three things are no
 
 {{/*
 What the chart decides about entries, as a hash by which the webhook notices that another hand has changed them. Digest of
-internal/hooks/changes.go computes the same of what is stored.
+internal/entries/changes.go computes the same of what is stored.
 */}}
 {{- define "pipeguard.entriesDigest" -}}
 {{- $all := list -}}

@@ -21,7 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	yamlutil "k8s.io/apimachinery/pkg/util/yaml"
 
-	"github.com/pipeguard/pipeguard/internal/hooks"
+	"github.com/pipeguard/pipeguard/internal/entries"
 	"github.com/pipeguard/pipeguard/test/harness"
 )
 
@@ -116,7 +116,7 @@ func (c Chart) Configuration(name string, port int32, ca []byte) (*admissionregi
 			if ca == nil {
 				continue
 			}
-			if out.Webhooks[i].Rules, ok = hooks.RulesOf(out.Webhooks[i].Name); !ok {
+			if out.Webhooks[i].Rules, ok = entries.RulesOf(out.Webhooks[i].Name); !ok {
 				return nil, fmt.Errorf("%s %s: nobody knows the rules of webhook %s", configurationKind, name, out.Webhooks[i].Name)
 			}
 		}

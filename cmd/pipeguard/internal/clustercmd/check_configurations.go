@@ -3,7 +3,6 @@ package clustercmd
 import (
 	"cmp"
 	"encoding/json"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -13,52 +12,34 @@ import (
 
 	"github.com/pipeguard/pipeguard/api/v1alpha1"
 	"github.com/pipeguard/pipeguard/internal/admission"
+	"github.com/pipeguard/pipeguard/internal/entries"
 )
-
-// Prefixes of the names of webhooks for what reaches no pipe. They may be ignored while nothing is refused for that.
-const (
-	hostPrefix    = "host-"        // host paths; HostProcess containers as well, where there are no webhooks for these
-	processPrefix = "hostprocess-" // HostProcess containers
-)
-
-// prefixOf is the prefix of a webhook's name, empty for one for pipes.
-func prefixOf(name string) string {
-	for _, prefix := range []string{hostPrefix, processPrefix} {
-		if strings.HasPrefix(name, prefix) {
-			return prefix
-		}
-	}
-	return ""
-}
-
-// ownConditions are the match conditions of the chart. Any other one could keep objects back.
-var ownConditions = []string{
-	"may-run-on-windows", "could-reach-a-pipe", "could-reach-no-pipe", "could-reach-its-node", "could-reach-a-host-path",
-	"could-be-a-host-process", "could-be-no-host-process", "could-reach-no-host-path",
-}
 
 // sent is what a rule sends: an operation on a resource.
 type sent struct{ group, resource, operation string }
 
-// objectsSent are what the configuration for objects must send, to the webhooks for pipes and to those for the rest.
-func objectsSent() (out []sent) {
-	for _, r := range admission.Resources() {
-		out = append(out, sent{r.Group, r.Name, "CREATE"}, sent{r.Group, r.Name, "UPDATE"})
-	}
-	return append(out, sent{"", "pods/ephemeralcontainers", "UPDATE"})
-}
-
-// changesSent are what the configuration for policy objects must send.
-func changesSent() (out []sent) {
-	for _, resource := range []string{"pipepolicies", "policymodules"} {
-		out = append(out, sent{v1alpha1.GroupVersion().Group, resource, "CREATE"}, sent{v1alpha1.GroupVersion().Group, resource, "UPDATE"})
+// sentOnceInForce is what entries send once they are in force.
+func sentOnceInForce(names ...string) (out []sent) {
+	for _, name := range names {
+		rules, _ := entries.RulesOf(name)
+		for _, r := range rules {
+			for _, resource := range r.Resources {
+				for _, operation := range r.Operations {
+					if resource != ephemeral || operation != admissionregistrationv1.Create { // which this subresource does not have
+						out = append(out, sent{r.APIGroups[0], resource, string(operation)})
+					}
+				}
+			}
+		}
 	}
 	return out
 }
 
+const ephemeral = "pods/ephemeralcontainers"
+
 // judgesPolicies reports whether a webhook is that for policy objects.
 func judgesPolicies(w *admissionregistrationv1.ValidatingWebhook) bool {
-	return w.Name == "policies"+ownSuffix
+	return w.Name == entries.Policies
 }
 
 // objects checks the configuration that has the API server ask about objects.
@@ -96,14 +77,17 @@ func (s *survey) configured(c *check, ofPolicies bool) bool {
 		c.unknown("ValidatingWebhookConfiguration", s.release.unread)
 		return false
 	}
-	wanted := map[string][]sent{"": objectsSent(), hostPrefix: objectsSent()}
+	wanted := map[string][]sent{}
 	if ofPolicies {
-		wanted = map[string][]sent{"": changesSent()}
+		wanted[""] = sentOnceInForce(entries.Policies)
+	} else {
+		for _, prefix := range entries.Prefixes() {
+			if prefix != entries.ProcessPrefix || s.release.splitsHost() {
+				wanted[prefix] = sentOnceInForce(entries.WithPrefix(prefix)...)
+			}
+		}
 	}
-	if s.release.splitsHost() && !ofPolicies {
-		wanted[processPrefix] = slices.DeleteFunc(objectsSent(), func(w sent) bool { return w.resource == "persistentvolumes" }) // which holds no pods
-	}
-	covered := map[string]map[sent]bool{"": {}, hostPrefix: {}, processPrefix: {}}
+	covered := map[string]map[sent]bool{}
 	found := false
 	for i := range s.release.configurations {
 		conf := &s.release.configurations[i]
@@ -114,14 +98,23 @@ func (s *survey) configured(c *check, ofPolicies bool) bool {
 				continue
 			}
 			isOne = true
-			prefix := prefixOf(w.Name)
+			prefix := entries.PrefixOf(w.Name)
 			for _, text := range s.faultsOf(w, prefix) {
 				c.no(conf.Name+", webhook "+w.Name, "%s", text)
 			}
-			maps.Copy(covered[prefix], sentBy(w.Rules))
+			if covered[prefix] == nil {
+				covered[prefix] = map[sent]bool{}
+			}
+			maps.Copy(covered[prefix], sentBy(w.Rules, wanted[prefix]))
 		}
 		if isOne {
 			found = true
+			if conf.Annotations[entries.DigestAnnotation] == "" {
+				c.Items = append(c.Items, item{conf.Name, "has no annotation " + entries.DigestAnnotation + ": whether its entries are as the chart made them is not known"})
+			}
+			if entries.Changed(conf, entries.Service{})[entries.PartEntries] { // faultsOf looks at the other parts
+				c.no(conf.Name, "its entries are not as the chart made them; compare it with the release")
+			}
 			if others := managersOf(conf.ManagedFields); len(others) > 1 {
 				c.no(conf.Name, "was written by more than one: %s; compare it with the release", strings.Join(others, ", "))
 			}
@@ -152,7 +145,9 @@ func groupResource(s sent) string {
 // splitsHost reports whether HostProcess containers have webhooks of their own.
 func (r *release) splitsHost() bool {
 	for _, c := range r.configurations {
-		if slices.ContainsFunc(c.Webhooks, func(w admissionregistrationv1.ValidatingWebhook) bool { return prefixOf(w.Name) == processPrefix }) {
+		if slices.ContainsFunc(c.Webhooks, func(w admissionregistrationv1.ValidatingWebhook) bool {
+			return entries.PrefixOf(w.Name) == entries.ProcessPrefix
+		}) {
 			return true
 		}
 	}
@@ -167,10 +162,10 @@ func (s *survey) refuses(prefix string) bool {
 		return false
 	}
 	modes := []string{m.EqualPower, m.HostPaths}
-	if prefix == processPrefix || !s.release.splitsHost() {
+	if prefix == entries.ProcessPrefix || !s.release.splitsHost() {
 		modes = append(modes, m.HostProcess)
 	}
-	if prefix == processPrefix {
+	if prefix == entries.ProcessPrefix {
 		modes = modes[2:]
 	}
 	return slices.Contains(modes, string(admission.ActionDeny))
@@ -191,11 +186,6 @@ func (s *survey) faultsOf(w *admissionregistrationv1.ValidatingWebhook, prefix s
 	if !isEmpty(w.ObjectSelector) {
 		out = append(out, "an objectSelector leaves objects out: "+metav1.FormatLabelSelector(w.ObjectSelector))
 	}
-	for _, m := range w.MatchConditions {
-		if !slices.Contains(ownConditions, m.Name) {
-			out = append(out, fmt.Sprintf("match condition %q is not of the release", m.Name))
-		}
-	}
 	if len(w.ClientConfig.CABundle) == 0 {
 		out = append(out, "the caBundle is empty: the API server can ask no replica")
 	}
@@ -205,10 +195,10 @@ func (s *survey) faultsOf(w *admissionregistrationv1.ValidatingWebhook, prefix s
 	return out
 }
 
-// sentBy are what rules send. A wildcard sends what it covers of what is wanted.
-func sentBy(rules []admissionregistrationv1.RuleWithOperations) map[sent]bool {
+// sentBy is what rules send of what is wanted. A wildcard sends what it covers.
+func sentBy(rules entries.Rules, wanted []sent) map[sent]bool {
 	out := map[sent]bool{}
-	for _, want := range slices.Concat(objectsSent(), changesSent()) {
+	for _, want := range wanted {
 		for _, r := range rules {
 			has := func(list []string, values ...string) bool {
 				return slices.ContainsFunc(values, func(v string) bool { return slices.Contains(list, v) })

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/pipeguard/pipeguard/cmd/pipeguard/internal/cli"
+	"github.com/pipeguard/pipeguard/internal/entries"
 )
 
 func TestConfigurationsThatDoNotHaveTheAPIServerAsk(t *testing.T) {
@@ -30,8 +31,8 @@ func TestConfigurationsThatDoNotHaveTheAPIServerAsk(t *testing.T) {
 			})
 		}, "objects", "failurePolicy Ignore"},
 		"a condition": {func(f *fakeAPI) {
-			f.webhook(t, func(w *admissionregistrationv1.ValidatingWebhook) { w.MatchConditions[0].Name = "not-mine" })
-		}, "objects", `match condition "not-mine" is not of the release`},
+			f.webhook(t, func(w *admissionregistrationv1.ValidatingWebhook) { w.MatchConditions[0].Expression = "false" })
+		}, "objects", "its entries are not as the chart made them"},
 		"no authority": {func(f *fakeAPI) {
 			f.webhook(t, func(w *admissionregistrationv1.ValidatingWebhook) { w.ClientConfig.CABundle = nil })
 		}, "objects", "the caBundle is empty"},
@@ -42,13 +43,13 @@ func TestConfigurationsThatDoNotHaveTheAPIServerAsk(t *testing.T) {
 			f.webhook(t, func(w *admissionregistrationv1.ValidatingWebhook) {})
 		}, "objects", "it is not at the service guard/webhook"},
 		"a kind that is not sent": {func(f *fakeAPI) {
-			f.webhook(t, func(w *admissionregistrationv1.ValidatingWebhook) { w.Rules = w.Rules[1:] })
+			f.webhook(t, func(w *admissionregistrationv1.ValidatingWebhook) { w.Rules = nil })
 		}, "objects", "CREATE of pods is not sent"},
 		"an operation that is not sent": {func(f *fakeAPI) {
 			f.webhook(t, func(w *admissionregistrationv1.ValidatingWebhook) {
-				w.Rules[3].Operations = []admissionregistrationv1.OperationType{"CREATE"}
+				w.Rules[0].Operations = []admissionregistrationv1.OperationType{"CREATE"}
 			})
-		}, "objects", "UPDATE of deployments.apps is not sent"},
+		}, "objects", "UPDATE of pods is not sent"},
 		"another writer": {func(f *fakeAPI) {
 			get[configurationOf](t, f, atConfigurations, 0).ManagedFields = []metav1.ManagedFieldsEntry{
 				{Manager: "helm", FieldsV1: metav1.NewFieldsV1(`{"f:webhooks":{".":{},"k:{\"name\":\"a\"}":{"f:rules":{}}}}`)},
@@ -63,31 +64,48 @@ func TestWebhooksThatMayBeIgnored(t *testing.T) {
 	for _, c := range []struct {
 		text    string
 		isSplit bool
-		ignored int // webhook: pipes, host, hostprocess
+		ignored string // the prefix
 		want    string
 	}{
-		{"{hostProcess: Deny}", false, 1, stateNo},
-		{"{hostPaths: Deny}", false, 1, stateNo},
-		{"{}", false, 1, stateOK},
-		{"{}", false, 0, stateNo},
-		{"{hostProcess: Deny}", true, 1, stateOK},
-		{"{hostProcess: Deny}", true, 2, stateNo},
-		{"{equalPower: Deny}", true, 1, stateNo},
-		{"{equalPower: Deny}", true, 2, stateOK},
+		{"{hostProcess: Deny}", false, entries.PathPrefix, stateNo},
+		{"{hostPaths: Deny}", false, entries.PathPrefix, stateNo},
+		{"{}", false, entries.PathPrefix, stateOK},
+		{"{}", false, "", stateNo},
+		{"{hostProcess: Deny}", true, entries.PathPrefix, stateOK},
+		{"{hostProcess: Deny}", true, entries.ProcessPrefix, stateNo},
+		{"{equalPower: Deny}", true, entries.PathPrefix, stateNo},
+		{"{equalPower: Deny}", true, entries.ProcessPrefix, stateOK},
 	} {
 		f := strict()
 		get[*corev1.ConfigMap](t, f, atParameters, 0).Data["parameters.yaml"] = c.text
 		conf := get[configurationOf](t, f, atConfigurations, 0)
+		all := conf.Webhooks
 		if c.isSplit {
-			w := *conf.Webhooks[1].DeepCopy()
-			w.Name = "hostprocess-pods.pipeguard.dev"
-			conf.Webhooks = append(conf.Webhooks, w)
+			for _, name := range entries.WithPrefix(entries.ProcessPrefix) {
+				all = append(all, webhook(strings.TrimSuffix(name, entries.Suffix)))
+			}
 		}
-		conf.Webhooks[c.ignored].FailurePolicy = new(admissionregistrationv1.Ignore)
+		for i := range all {
+			if entries.PrefixOf(all[i].Name) == c.ignored {
+				all[i].FailurePolicy = new(admissionregistrationv1.Ignore)
+			}
+		}
+		f.lists[atConfigurations][0] = configuration(conf.Name, all...)
 		report, _ := f.survey(t)
 		if found := report.of(t, "objects"); found.State != c.want {
 			t.Errorf("%+v: %s", c, found)
 		}
+	}
+}
+
+// Administrators who change entries on purpose remove the annotation.
+func TestEntriesOfWhichNobodySaysHowTheyWereMade(t *testing.T) {
+	f := strict()
+	f.webhook(t, func(w *admissionregistrationv1.ValidatingWebhook) { w.MatchConditions[0].Expression = "false" })
+	get[configurationOf](t, f, atConfigurations, 0).Annotations = nil
+	report, _ := f.survey(t)
+	if found := report.of(t, "objects"); found.State != stateOK || !strings.Contains(found.String(), "is not known") {
+		t.Errorf("got %s", found)
 	}
 }
 

@@ -53,7 +53,7 @@ func TestAFloorAsThePoliciesSay(t *testing.T) {
 	}
 	f.floor(t, floorAlways)
 	// An outage then refuses by the floor, so that failures may be ignored.
-	f.webhook(t, func(w *admissionregistrationv1.ValidatingWebhook) {
+	f.charted(t, func(w *admissionregistrationv1.ValidatingWebhook) {
 		w.FailurePolicy = new(admissionregistrationv1.Ignore)
 	})
 	report, got := f.survey(t)

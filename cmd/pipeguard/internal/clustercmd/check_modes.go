@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/pipeguard/pipeguard/internal/admission"
+	"github.com/pipeguard/pipeguard/internal/entries"
 	"github.com/pipeguard/pipeguard/internal/preset"
 )
 
@@ -104,7 +105,7 @@ func (s *survey) preset(named string, p admission.Parameters) string {
 func (r *release) pipeFailurePolicy() string {
 	for _, c := range r.configurations {
 		for _, w := range c.Webhooks {
-			if w.Name == "pods"+ownSuffix && w.FailurePolicy != nil {
+			if w.Name == entries.Pods && w.FailurePolicy != nil {
 				return string(*w.FailurePolicy)
 			}
 		}

@@ -48,7 +48,7 @@ func TestThePresetThatHolds(t *testing.T) {
 		if c.failurePolicy == "" {
 			f.lists[atConfigurations] = f.lists[atConfigurations][1:]
 		} else {
-			f.webhook(t, func(w *admissionregistrationv1.ValidatingWebhook) { w.FailurePolicy = &c.failurePolicy })
+			f.charted(t, func(w *admissionregistrationv1.ValidatingWebhook) { w.FailurePolicy = &c.failurePolicy })
 		}
 		report, _ := f.survey(t)
 		if found := report.of(t, "modes"); !strings.HasPrefix(found.Text, c.want) {

@@ -1,12 +1,14 @@
 package clustercmd
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -22,7 +24,7 @@ import (
 	"github.com/pipeguard/pipeguard/api/v1alpha1"
 	"github.com/pipeguard/pipeguard/cmd/pipeguard/internal/cli"
 	"github.com/pipeguard/pipeguard/cmd/pipeguard/internal/reviewcmd"
-	"github.com/pipeguard/pipeguard/internal/admission"
+	"github.com/pipeguard/pipeguard/internal/entries"
 )
 
 // Paths of the fake API server.
@@ -96,11 +98,16 @@ func strict() *fakeAPI {
 }
 
 func configuration(name string, webhooks ...admissionregistrationv1.ValidatingWebhook) *admissionregistrationv1.ValidatingWebhookConfiguration {
-	return &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: name}, Webhooks: webhooks}
+	digest, err := entries.Digest(webhooks)
+	if err != nil {
+		panic(err) // of what was just made
+	}
+	return &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{entries.DigestAnnotation: digest}}, Webhooks: webhooks}
 }
 
 func webhook(name string, conditions ...string) admissionregistrationv1.ValidatingWebhook {
-	out := admissionregistrationv1.ValidatingWebhook{Name: name + ".pipeguard.dev", FailurePolicy: new(admissionregistrationv1.Fail)}
+	out := admissionregistrationv1.ValidatingWebhook{Name: name + entries.Suffix, FailurePolicy: new(admissionregistrationv1.Fail)}
+	out.Rules, _ = entries.RulesOf(out.Name)
 	out.ClientConfig = admissionregistrationv1.WebhookClientConfig{
 		Service: &admissionregistrationv1.ServiceReference{Namespace: "guard", Name: "webhook"}, CABundle: []byte("authority"),
 	}
@@ -110,30 +117,21 @@ func webhook(name string, conditions ...string) admissionregistrationv1.Validati
 	return out
 }
 
-func rule(group string, resources ...string) admissionregistrationv1.RuleWithOperations {
-	return admissionregistrationv1.RuleWithOperations{
-		Operations: []admissionregistrationv1.OperationType{"CREATE", "UPDATE"},
-		Rule:       admissionregistrationv1.Rule{APIGroups: []string{group}, APIVersions: []string{"v1"}, Resources: resources},
-	}
-}
-
-// webhooks send every kind that is judged, to one webhook for pipes and one for the rest.
+// webhooks are the entries about objects, as they are once in force, without those for HostProcess containers.
 func webhooks() (out []admissionregistrationv1.ValidatingWebhook) {
-	for _, w := range []admissionregistrationv1.ValidatingWebhook{webhook("pods", "could-reach-a-pipe"), webhook("host-pods", "could-reach-no-pipe")} {
-		for _, r := range admission.Resources() {
-			w.Rules = append(w.Rules, rule(r.Group, r.Name))
+	for prefix, condition := range map[string]string{"": "could-reach-a-pipe", entries.PathPrefix: "could-reach-no-pipe"} {
+		for _, name := range entries.WithPrefix(prefix) {
+			out = append(out, webhook(strings.TrimSuffix(name, entries.Suffix), condition))
 		}
-		w.Rules = append(w.Rules, rule("", "pods/ephemeralcontainers"))
-		out = append(out, w)
 	}
+	slices.SortFunc(out, func(a, b admissionregistrationv1.ValidatingWebhook) int {
+		return cmp.Or(strings.Compare(entries.PrefixOf(a.Name), entries.PrefixOf(b.Name)), strings.Compare(a.Name, b.Name))
+	})
 	return out
 }
 
 func policyWebhook() admissionregistrationv1.ValidatingWebhook {
-	w := webhook("policies")
-	w.Rules = []admissionregistrationv1.RuleWithOperations{rule("pipeguard.dev", "pipepolicies", "policymodules")}
-	w.Rules[0].APIVersions = []string{"*"}
-	return w
+	return webhook("policies")
 }
 
 func refusedByWebhook(name string) metav1.Status {

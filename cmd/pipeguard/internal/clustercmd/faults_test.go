@@ -1,6 +1,7 @@
 package clustercmd
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -9,6 +10,7 @@ import (
 
 	"github.com/pipeguard/pipeguard/api/v1alpha1"
 	"github.com/pipeguard/pipeguard/cmd/pipeguard/internal/cli"
+	"github.com/pipeguard/pipeguard/internal/entries"
 )
 
 // get returns an object of the fake to be changed.
@@ -49,9 +51,19 @@ func findsFaults(t *testing.T, faults map[string]fault) {
 	}
 }
 
+// webhook changes one of the entries about objects, as another hand does.
 func (f *fakeAPI) webhook(t *testing.T, change func(*admissionregistrationv1.ValidatingWebhook)) {
 	t.Helper()
-	change(&get[configurationOf](t, f, atConfigurations, 0).Webhooks[0])
+	all := get[configurationOf](t, f, atConfigurations, 0).Webhooks
+	change(&all[slices.IndexFunc(all, func(w admissionregistrationv1.ValidatingWebhook) bool { return w.Name == entries.Pods })])
+}
+
+// charted changes the same one as a value of the chart does.
+func (f *fakeAPI) charted(t *testing.T, change func(*admissionregistrationv1.ValidatingWebhook)) {
+	t.Helper()
+	f.webhook(t, change)
+	conf := get[configurationOf](t, f, atConfigurations, 0)
+	f.lists[atConfigurations][0] = configuration(conf.Name, conf.Webhooks...)
 }
 
 func (f *fakeAPI) parameters(t *testing.T, text string) {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/pipeguard/pipeguard/api/v1alpha1"
 	"github.com/pipeguard/pipeguard/internal/admission"
+	"github.com/pipeguard/pipeguard/internal/entries"
 	"github.com/pipeguard/pipeguard/internal/policyset"
 )
 
@@ -24,9 +25,6 @@ const (
 	defaultNamespace = "pipeguard-system"
 	defaultService   = "pipeguard-webhook"
 )
-
-// ownSuffix ends the names of all webhooks of the chart.
-const ownSuffix = ".pipeguard.dev"
 
 // Names in the chart's Deployment and ConfigMap.
 const (
@@ -53,7 +51,9 @@ func (a *api) findRelease(ctx context.Context, namespace string) (release, error
 		if err := json.Unmarshal(raw, &c); err != nil {
 			return err
 		}
-		c.Webhooks = slices.DeleteFunc(c.Webhooks, func(w admissionregistrationv1.ValidatingWebhook) bool { return !strings.HasSuffix(w.Name, ownSuffix) })
+		c.Webhooks = slices.DeleteFunc(c.Webhooks, func(w admissionregistrationv1.ValidatingWebhook) bool {
+			return !strings.HasSuffix(w.Name, entries.Suffix)
+		})
 		if len(c.Webhooks) == 0 {
 			return nil
 		}

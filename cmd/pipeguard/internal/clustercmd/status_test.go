@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -75,7 +76,7 @@ func TestNothingThatIsReadActsOnATerminal(t *testing.T) {
 	get[*v1alpha1.PipePolicy](t, f, atPolicies, 0).Status.Conditions[0] = metav1.Condition{Type: "Ready", Status: bad, Reason: bad, Message: bad}
 	get[*v1alpha1.PipePolicy](t, f, atPolicies, 0).Name = bad
 	get[configurationOf](t, f, atConfigurations, 0).Name = bad
-	get[configurationOf](t, f, atConfigurations, 0).Webhooks[0].MatchConditions[0].Name = bad
+	f.webhook(t, func(w *admissionregistrationv1.ValidatingWebhook) { w.Name = bad + w.Name })
 	get[*coordinationv1.Lease](t, f, atLeases, 1).Annotations[v1alpha1.AnnotationRevision] = bad
 	f.lists[atReports] = []any{reportOf(bad, v1alpha1.ReportSummary{Deny: 1, Audit: 1}, v1alpha1.ReportResult{Rule: "PG010", Effect: "audit", Policies: []string{bad}})}
 	f.answers[atPods] = failure(403, metav1.StatusReasonForbidden, bad)
@@ -152,9 +153,11 @@ func TestTheStatusForPeople(t *testing.T) {
 	f := strict()
 	get[*corev1.ConfigMap](t, f, atParameters, 0).Data["parameters.yaml"] = "{}"
 	get[*v1alpha1.PipePolicy](t, f, atPolicies, 0).Spec.Admission.Action = v1alpha1.ActionAudit
-	get[configurationOf](t, f, atConfigurations, 0).Webhooks[0].NamespaceSelector = &metav1.LabelSelector{
-		MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "control-plane", Operator: metav1.LabelSelectorOpDoesNotExist}},
-	}
+	f.webhook(t, func(w *admissionregistrationv1.ValidatingWebhook) {
+		w.NamespaceSelector = &metav1.LabelSelector{
+			MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "control-plane", Operator: metav1.LabelSelectorOpDoesNotExist}},
+		}
+	})
 	f.lists[atReports] = []any{reportOf("shop", v1alpha1.ReportSummary{Deny: 1, Audit: 3},
 		v1alpha1.ReportResult{Rule: "PG003", Effect: "deny", Field: "a", Subject: subject("web")},
 		v1alpha1.ReportResult{Rule: "PG005", Effect: "audit", Field: "b", Subject: subject("agent")},
