@@ -10,10 +10,14 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pipeguard/pipeguard/api/v1alpha1"
+	"github.com/pipeguard/pipeguard/internal/periodic"
 	"github.com/pipeguard/pipeguard/test/harness"
 	"github.com/pipeguard/pipeguard/test/integration/cluster"
 )
@@ -180,6 +184,97 @@ func (s *site) upgrade(to release) {
 		s.t.Fatal(err)
 	}
 	s.refuses()
+}
+
+// The chart before has the rules, and that of this release leaves them to the leader. A copy of the configuration goes on asking meanwhile.
+func TestTheFirstUpgradeHasAGapWithoutACopyOfTheConfiguration(t *testing.T) {
+	old, now := releases(t)
+	s := install(t, old, old, now)
+	if said, ok := s.apply("--server-side", "--force-conflicts", "-k", now.file("config", "crd")); !ok {
+		t.Fatal(said)
+	}
+	before := s.configuration(cluster.ObjectConfiguration)
+	s.charted(now)
+	if err := s.api.AwaitProbe(t.Context(), func(answer error) bool { return answer == nil }); err != nil {
+		t.Fatalf("without rules something is asked: %v", err)
+	}
+	s.configured(before)
+	s.refuses()
+
+	const name = "pipeguard-upgrade"
+	if err := s.api.Client.Create(t.Context(), &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: name}, Webhooks: before.Webhooks}); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(takesEffect)
+	asked := s.asks()
+	s.charted(now)
+	s.guard.SetProgram(now.program("webhook"))
+	s.upgrade(now)
+	harness.Eventually(t, startLimit, "status says that the configuration is in force", func(context.Context) error {
+		if states := s.status(now); states["objects"] != "ok" {
+			return fmt.Errorf("%v", states)
+		}
+		return nil
+	})
+	if err := s.api.Delete(t.Context(), s.configuration(name)); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(takesEffect)
+	if admitted, all := asked(); admitted > 0 || all < 10 {
+		t.Errorf("%d of %d pods with every pipe were admitted", admitted, all)
+	}
+}
+
+// takesEffect is how long an API server takes to act by a changed configuration, with time to spare.
+const takesEffect = 3 * time.Second
+
+func (s *site) configuration(name string) *admissionregistrationv1.ValidatingWebhookConfiguration {
+	s.t.Helper()
+	c := &admissionregistrationv1.ValidatingWebhookConfiguration{}
+	if err := s.api.Client.Get(s.t.Context(), client.ObjectKey{Name: name}, c); err != nil {
+		s.t.Fatal(err)
+	}
+	return c
+}
+
+// configured stores the entries and annotations of a configuration for objects.
+func (s *site) configured(want *admissionregistrationv1.ValidatingWebhookConfiguration) {
+	s.t.Helper()
+	stored := s.configuration(cluster.ObjectConfiguration)
+	stored.Webhooks, stored.Annotations = want.Webhooks, want.Annotations
+	if err := s.api.Client.Update(s.t.Context(), stored); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// charted makes of the configuration for objects what helm makes of it, which leaves the authority where it is.
+func (s *site) charted(by release) {
+	s.t.Helper()
+	c, err := s.chart[by].Configuration(cluster.ObjectConfiguration, s.guard.Balancer.Port(), nil)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for i := range c.Webhooks {
+		c.Webhooks[i].ClientConfig.CABundle = s.configuration(c.Name).Webhooks[0].ClientConfig.CABundle
+	}
+	s.configured(c)
+}
+
+// asks for a pod with every pipe, as a trial, again and again, until stop is called. stop returns how many trials there were, and how many were admitted.
+func (s *site) asks() (stop func() (admitted, all int)) {
+	ctx, cancel := context.WithCancel(s.t.Context())
+	done := make(chan struct{})
+	var admitted, all int
+	go func() {
+		defer close(done)
+		for periodic.Sleep(ctx, 20*time.Millisecond) {
+			all++
+			if s.api.Client.Create(ctx, cluster.Probe(), client.DryRunAll) == nil {
+				admitted++
+			}
+		}
+	}()
+	return func() (int, int) { cancel(); <-done; return admitted, all }
 }
 
 // A condition that a later release adds to subjects must not be passed over: without it, the subject would be a wider one.

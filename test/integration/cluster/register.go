@@ -52,7 +52,7 @@ func (a *APIServer) AwaitProbe(ctx context.Context, wanted func(answer error) bo
 	again := time.NewTicker(20 * time.Millisecond)
 	defer again.Stop()
 	for {
-		answer := a.Client.Create(ctx, probe(), client.DryRunAll)
+		answer := a.Client.Create(ctx, Probe(), client.DryRunAll)
 		if ctx.Err() == nil && wanted(answer) {
 			return nil
 		}
@@ -64,8 +64,8 @@ func (a *APIServer) AwaitProbe(ctx context.Context, wanted func(answer error) bo
 	}
 }
 
-// probe is a pod that every webhook with the default policy refuses, because its path names no single pipe.
-func probe() *corev1.Pod {
+// Probe is a pod that every webhook with the default policy refuses, because its path names no single pipe.
+func Probe() *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: "probe", Namespace: metav1.NamespaceDefault},
 		Spec: corev1.PodSpec{
