@@ -39,6 +39,8 @@ type cluster struct {
 	// beforeInForce does what must be done before the API server is told, at the first installation, to ask about objects. It is
 	// called again while it returns an error. Nil does nothing.
 	beforeInForce func(context.Context) error
+	// inForce is called when it is told so.
+	inForce func()
 }
 
 func newCluster(o options, s *server) (mode, error) {
@@ -148,7 +150,7 @@ func (m *cluster) finish(s *server) error {
 	}
 	m.leads.Add(scanner)
 	floor.add(m.leads, parts)
-	m.beforeInForce = floor.tried
+	m.beforeInForce, m.inForce = floor.tried, floor.isAsked
 	if err := m.keepHooks(s); err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/api/validation"
@@ -36,7 +37,8 @@ type keptFloor struct {
 	mode      keepfloor.Mode
 	keeper    *keepfloor.Keeper
 	activated func() (controller.Activated, bool)
-	refresh   func() // has statuses looked at
+	refresh   func()      // has statuses looked at
+	asked     atomic.Bool // the API server asks the webhook about objects
 }
 
 func newFloor(o *options, config *rest.Config, mgr manager.Manager, registry prometheus.Registerer, s *server) (*keptFloor, error) {
@@ -46,7 +48,7 @@ func newFloor(o *options, config *rest.Config, mgr manager.Manager, registry pro
 	}
 	f := &keptFloor{mode: o.Floor.Mode}
 	f.keeper, err = keepfloor.New(keepfloor.Options{
-		Objects: objects, Mode: o.Floor.Mode, Name: o.Floor.Name, Labels: floorLabels, Source: f.content, Tell: func() { f.refresh() },
+		Objects: objects, Mode: o.Floor.Mode, Name: o.Floor.Name, Labels: floorLabels, Source: f.content, Removable: func() bool { return o.Cluster.WebhookConfig == "" || f.asked.Load() }, Tell: func() { f.refresh() },
 		Events: mgr.GetEventRecorder("pipeguard"), Metrics: keepfloor.NewMetrics(registry), Log: s.log,
 	})
 	return f, err
@@ -56,6 +58,12 @@ func newFloor(o *options, config *rest.Config, mgr manager.Manager, registry pro
 func (f *keptFloor) add(leads *leader.Group, parts *controller.Parts) {
 	f.activated, f.refresh = parts.Activator.Activated, parts.Refresh
 	leads.Add(f.keeper)
+}
+
+// isAsked hears that the API server asks the webhook about objects, from when on a floor that is to go may.
+func (f *keptFloor) isAsked() {
+	f.asked.Store(true)
+	f.keeper.Changed()
 }
 
 // attempted hears of each attempt to activate policies.

@@ -27,6 +27,7 @@ func (m *cluster) keepHooks(s *server) error {
 		CanaryNamespace: canary,
 		Serves:          s.readiness.enforces,
 		Before:          m.beforeInForce,
+		InForce:         m.inForce,
 		Changes:         m.configurationChanges,
 		Log:             s.log,
 		Metrics:         hooks.NewMetrics(s.registry),

@@ -40,7 +40,7 @@ var (
 	byRule = regexp.MustCompile(`(?m)^(PG\d{3}): `)
 )
 
-// AnswerTo tells what an API server's answer to the creation of an object means that the webhook must refuse by an entry. It goes by the text with which
+// AnswerTo classifies the API server's answer to the creation of an object that the webhook must refuse by an entry. It goes by the text with which
 // the API server reports the answer of a webhook (ToStatusErr and ErrCallingWebhook of k8s.io/apiserver/pkg/admission/plugin/webhook) or of an admission policy.
 func AnswerTo(err error, entry string) Answer {
 	if err == nil {

@@ -26,8 +26,8 @@ func Parts() []string { return []string{PartSelectors, PartService, PartEntries}
 // Service is the Service that entries are to name.
 type Service struct{ Namespace, Name string }
 
-// Digest is the hash of what the chart decides about entries: all but the rules, the selectors, which it does not set, and the
-// client configuration. The chart's template pipeguard.entriesDigest computes the same.
+// Digest is the hash of what the chart decides about entries: all but the rules and the selectors, which it does not set, and, of the client
+// configuration, the path alone. The chart's template pipeguard.entriesDigest computes the same.
 func Digest(entries []admissionregistrationv1.ValidatingWebhook) (string, error) {
 	all := make([]map[string]any, len(entries))
 	for i, e := range entries {
@@ -40,6 +40,9 @@ func Digest(entries []admissionregistrationv1.ValidatingWebhook) (string, error)
 			return "", fmt.Errorf("encode entry %s: %w", e.Name, err)
 		}
 		delete(all[i], "clientConfig")
+		if at := e.ClientConfig.Service; at != nil && at.Path != nil {
+			all[i]["path"] = *at.Path
+		}
 	}
 	text, err := json.Marshal(all) // with sorted keys
 	if err != nil {

@@ -87,6 +87,7 @@ func TestTheDigestIsOfWhatTheChartDecides(t *testing.T) {
 		},
 		"matchPolicy":    func(e *admissionregistrationv1.ValidatingWebhook) { e.MatchPolicy = new(admissionregistrationv1.Exact) },
 		"timeoutSeconds": func(e *admissionregistrationv1.ValidatingWebhook) { e.TimeoutSeconds = new(int32(1)) },
+		"path":           func(e *admissionregistrationv1.ValidatingWebhook) { e.ClientConfig.Service.Path = new("/healthz") },
 		"name":           func(e *admissionregistrationv1.ValidatingWebhook) { e.Name = "x" },
 	} {
 		if digest(change) == was {

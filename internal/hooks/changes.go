@@ -18,8 +18,8 @@ func lacking(c *admissionregistrationv1.ValidatingWebhookConfiguration, wanted f
 	return out
 }
 
-// hasBegun reports whether the API server was told to ask about more than what comes first.
-func hasBegun(c *admissionregistrationv1.ValidatingWebhookConfiguration) bool {
+// isBegun reports whether the API server was told to ask about more than what comes first.
+func isBegun(c *admissionregistrationv1.ValidatingWebhookConfiguration) bool {
 	for _, e := range c.Webhooks {
 		if len(e.Rules) > 0 && !entries.IsFirst(e.Name) {
 			return true

@@ -1,5 +1,5 @@
 // Package hooks brings the webhook configurations of the cluster into force, and keeps them so.
-// It trusts the API server to store what it writes, and nobody else to leave that alone.
+// It trusts the API server to store what it writes, and assumes that others may change it.
 //
 // The chart leaves out the rules of each entry, and an entry without rules asks about nothing: an installation whose
 // replicas never start blocks no one. The leader fills the rules in once it serves and the API server reaches a replica.

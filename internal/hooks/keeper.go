@@ -10,6 +10,7 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/pipeguard/pipeguard/internal/entries"
 	"github.com/pipeguard/pipeguard/internal/logkeys"
@@ -42,14 +43,16 @@ type Keeper struct {
 	options Options
 
 	// What follows belongs to one term.
-	held    map[string]bool // entries that were seen with their rules, by configuration and name
-	told    map[string]bool // what is wrong and was said, by a key of its own
-	last    entries.Answer  // of the canary
-	asked   time.Time       // when that was
-	edition string          // of the configuration that it was asked by
-	again   bool            // ask again soon: the API server may have gone by an older configuration
-	staged  time.Time       // when the first entries were seen with their rules, while the others wait
-	holding string          // what was last said to keep them waiting
+	begun   map[types.UID]bool // configurations that were seen in force
+	held    map[string]bool    // entries that were seen with their rules, by the UID of their configuration and by name
+	told    map[string]bool    // what is wrong and was said, by a key of its own
+	last    entries.Answer     // of the canary
+	asked   time.Time          // when that was
+	edition string             // of the configuration that it was asked by
+	again   bool               // ask again soon: the API server may have gone by an older configuration
+	staged  time.Time          // when the first entries were seen with their rules, while the others wait
+	said    bool               // that the configuration for objects is in force
+	holding string             // what was last said to keep them waiting
 }
 
 // NewKeeper returns an error that names every fault of the options.
@@ -62,7 +65,7 @@ func NewKeeper(o Options) (*Keeper, error) {
 
 // Start works until ctx is done, and can be called again after that. No fault of the cluster ends it: it reports and tries again.
 func (k *Keeper) Start(ctx context.Context) error {
-	*k = Keeper{options: k.options, held: map[string]bool{}, told: map[string]bool{}}
+	*k = Keeper{options: k.options, begun: map[types.UID]bool{}, held: map[string]bool{}, told: map[string]bool{}}
 	defer k.options.Metrics.ends()
 	for {
 		wait := k.look(ctx)
@@ -98,15 +101,20 @@ func (k *Keeper) keep(ctx context.Context) (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
-	begun := objects != nil && hasBegun(objects)
-	if !begun {
-		if ready, err := k.begins(ctx, objects); err != nil || !ready {
+	waits := !k.hasBegun(objects)
+	if waits {
+		ready, err := k.begins(ctx, objects)
+		if err != nil {
 			return pause, err
 		}
+		waits = !ready
+	} else {
+		k.holding = ""
 	}
 	wrote := false
 	for _, c := range []*admissionregistrationv1.ValidatingWebhookConfiguration{objects, policies} {
-		if c == nil {
+		begun := k.hasBegun(c)
+		if c == nil || waits && !begun {
 			continue
 		}
 		written, err := k.fill(ctx, c, func(string) bool { return true })
@@ -117,10 +125,23 @@ func (k *Keeper) keep(ctx context.Context) (time.Duration, error) {
 			k.event(c, corev1.EventTypeNormal, reasonInForce, "the API server is told to ask")
 		}
 	}
+	if waits {
+		return pause, nil
+	}
 	if wrote {
 		return pause, nil
 	}
+	if objects != nil && !k.said {
+		k.said = true
+		k.options.InForce()
+	}
 	return k.watch(ctx, objects), nil
+}
+
+// hasBegun reports whether a configuration has come into force, even if another hand has taken all of its rules away since. One that was
+// installed anew has not.
+func (k *Keeper) hasBegun(c *admissionregistrationv1.ValidatingWebhookConfiguration) bool {
+	return c != nil && (isBegun(c) || k.begun[c.UID])
 }
 
 // read returns a configuration after it has reported how it is.
@@ -201,10 +222,13 @@ func (k *Keeper) hold(why string, err error) bool {
 
 // fill gives those of the entries their rules that are wanted and have others or none. It reports whether it wrote.
 func (k *Keeper) fill(ctx context.Context, c *admissionregistrationv1.ValidatingWebhookConfiguration, wanted func(entry string) bool) (bool, error) {
+	if isBegun(c) {
+		k.begun[c.UID] = true
+	}
 	lacks := lacking(c, wanted)
 	var restored []string
 	for i, e := range c.Webhooks {
-		key := c.Name + "/" + e.Name
+		key := string(c.UID) + "/" + e.Name
 		if _, ok := lacks[i]; ok && k.held[key] {
 			restored = append(restored, e.Name)
 		} else if !ok && len(e.Rules) > 0 {

@@ -24,8 +24,13 @@ var first = []string{"podtemplates.pipeguard.dev", "host-podtemplates.pipeguard.
 func TestNothingIsAskedBeforeAReplicaServes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMemory(t)
-		var serves atomic.Bool
+		var serves, inForce atomic.Bool
 		run(t, m, func(o *Options) {
+			o.InForce = func() {
+				if len(m.inForce(t)) != allEntries || inForce.Swap(true) {
+					t.Error("not in force, or said twice")
+				}
+			}
 			o.Serves = func() error {
 				if serves.Load() {
 					return nil
@@ -37,8 +42,14 @@ func TestNothingIsAskedBeforeAReplicaServes(t *testing.T) {
 		if got := m.inForce(t); len(got) > 0 || len(m.canaries()) > 0 {
 			t.Fatalf("without a replica that serves, %q are in force, and there were %d canaries", got, len(m.canaries()))
 		}
+		if inForce.Load() {
+			t.Error("said to be in force")
+		}
 		serves.Store(true)
 		after(5 * time.Second)
+		if !inForce.Load() {
+			t.Error("nobody was told that they are in force")
+		}
 		if got := m.inForce(t); len(got) != allEntries {
 			t.Errorf("in force are %q", got)
 		}
@@ -164,7 +175,60 @@ func TestRulesAreBackWhateverBecameOfThem(t *testing.T) {
 func (m *memory) begun() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return hasBegun(m.all[objectsName])
+	return isBegun(m.all[objectsName])
+}
+
+// Neither what serves nor the other configuration matters to one that is in force.
+func TestAllRulesAreBackAlthoughNoReplicaServes(t *testing.T) {
+	for _, stripped := range []string{objectsName, policiesName} {
+		t.Run(stripped, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				m := newMemory(t)
+				r := run(t, m, func(o *Options) {
+					o.Serves = func() error {
+						if m.begun() {
+							return nil
+						}
+						return errors.New("gone")
+					}
+				})
+				m.mu.Lock()
+				m.all[objectsName].Webhooks[0].Rules, _ = entries.RulesOf(entries.Pods) // of an earlier leader
+				m.mu.Unlock()
+				after(time.Minute)
+				m.mu.Lock()
+				for i := range m.all[stripped].Webhooks {
+					m.all[stripped].Webhooks[i].Rules = nil
+				}
+				want := len(m.all[stripped].Webhooks)
+				if stripped == policiesName {
+					m.all[objectsName] = &admissionregistrationv1.ValidatingWebhookConfiguration{}
+				}
+				m.touch(m.all[stripped])
+				m.mu.Unlock()
+				after(5 * time.Second)
+				if got := m.inForce(t); len(got) < want || !r.events.has(reasonRestored) {
+					t.Errorf("in force are %q, events %q", got, r.events.reasons)
+				}
+			})
+		})
+	}
+}
+
+// What is installed again comes into force as the first did, and nobody has changed it.
+func TestAConfigurationThatIsInstalledAgainIsNobodysChange(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMemory(t)
+		r := run(t, m, nil)
+		after(time.Minute)
+		again := newMemory(t).all[objectsName]
+		again.UID = "another"
+		m.change(func(c *admissionregistrationv1.ValidatingWebhookConfiguration) { *c = *again })
+		after(time.Minute)
+		if got := m.inForce(t); len(got) != allEntries || r.events.has(reasonRestored) {
+			t.Errorf("in force are %q, events %q", got, r.events.reasons)
+		}
+	})
 }
 
 // The entries that a new release adds are nobody's change.

@@ -27,6 +27,8 @@ type Options struct {
 	// Before does what must be done before anything comes into force, which waits while it returns an error. It may be called
 	// again. Nil does nothing.
 	Before func(context.Context) error
+	// InForce is called, once a term, when the configuration for objects is in force. It may be nil.
+	InForce func()
 	// Changes has a value after any change of a configuration. It may be nil.
 	Changes <-chan struct{}
 	// Now tells the time; nil is time.Now.
@@ -56,6 +58,9 @@ func (o *Options) complete() error {
 	need(o.Serves != nil, "Serves")
 	if o.Before == nil {
 		o.Before = func(context.Context) error { return nil }
+	}
+	if o.InForce == nil {
+		o.InForce = func() {}
 	}
 	if o.Now == nil {
 		o.Now = time.Now

@@ -1,7 +1,7 @@
 {{/*
 The entries of the webhook configurations, as lists in YAML. Three things are not in them, which an upgrade then leaves as they are:
   - the rules: the webhook fills them in once it serves, and an entry without rules asks about nothing. RulesOf of
-    internal/hooks/rules.go has them by the entry's name;
+    internal/entries/rules.go has them by the entry's name;
   - the caBundle: the webhook, or cert-manager, fills it in;
   - selectors: whoever may label an object or a namespace could exempt it.
 */}}
@@ -88,7 +88,7 @@ internal/entries/changes.go computes the same of what is stored.
 */}}
 {{- define "pipeguard.entriesDigest" -}}
 {{- $all := list -}}
-{{- range fromYamlArray . -}}{{- $all = append $all (omit . "clientConfig") -}}{{- end -}}
+{{- range fromYamlArray . -}}{{- $all = append $all (set (omit . "clientConfig") "path" .clientConfig.service.path) -}}{{- end -}}
 {{- toJson $all | sha256sum -}}
 {{- end -}}
 

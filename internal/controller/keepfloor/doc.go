@@ -6,4 +6,4 @@ package keepfloor
 //
 //	group                        | resources                                                                   | verbs                                           | scope                | who
 //	admissionregistration.k8s.io | validatingadmissionpolicies, validatingadmissionpolicybindings              | get, list, watch, create, update, patch, delete | names of the floor   | the leader
-//	admissionregistration.k8s.io | validatingwebhookconfigurations                                             | get                                             | name of the owner    | the leader
+//	rbac.authorization.k8s.io    | clusterroles                                                                | get                                             | name of the owner    | the leader

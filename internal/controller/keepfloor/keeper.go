@@ -68,6 +68,8 @@ type Options struct {
 	Labels map[string]string
 	// Source returns what decides, and false as long as nothing does.
 	Source func() (Content, bool)
+	// Removable says, with Off, that the floor may go: the API server asks the webhook instead. Nil always does.
+	Removable func() bool
 	// Tell is called when the Result has changed. It may be nil.
 	Tell func()
 	// Events are reported here; nil reports none.
@@ -111,6 +113,9 @@ func New(o Options) (*Keeper, error) {
 		return nil, errors.New("keep the floor: it needs a name")
 	}
 	o.Log = cmp.Or(o.Log, zap.NewNop())
+	if o.Removable == nil {
+		o.Removable = func() bool { return true }
+	}
 	if o.Tell == nil {
 		o.Tell = func() {}
 	}
@@ -128,7 +133,7 @@ func (k *Keeper) Result() (Result, bool) {
 	return Result{}, false
 }
 
-// Attempted is closed once this process has tried, whether or not it could, to have the floor as it is to be.
+// Attempted is closed after the first attempt of this process to bring the floor up to date, whether or not it succeeded.
 func (k *Keeper) Attempted() <-chan struct{} { return k.first }
 
 // Start keeps the floor until ctx is done. It can be called again after that.
@@ -140,7 +145,11 @@ func (k *Keeper) Start(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	if k.o.Mode.IsKept() {
-		group.Go(func() { k.o.Objects.watch(ctx, k.Changed) })
+		group.Go(func() {
+			k.o.Objects.watch(ctx, k.Changed, func(err error) {
+				k.o.Log.Warn("the floor is not watched: what others change is put back within a minute", zap.Error(err))
+			})
+		})
 	}
 	for {
 		k.keep(ctx)
@@ -161,29 +170,27 @@ func (k *Keeper) keep(ctx context.Context) {
 	if !ok {
 		return // a floor of an earlier process stands
 	}
-	var leftOut []string
-	var err error
-	if k.o.Mode.IsKept() {
-		leftOut, err = k.write(ctx, content)
-	} else {
-		err = k.remove(ctx)
+	next, fault := &Result{Attempt: content.Attempt}, "the floor is not what the policies say"
+	switch {
+	case k.o.Mode.IsKept():
+		next.LeftOut, next.Err = k.write(ctx, content)
+	case k.o.Removable():
+		next.Err, fault = k.remove(ctx), "the floor is to go, and was not removed"
 	}
 	if ctx.Err() != nil {
 		return // what was cut off did not fail
 	}
-	if k.o.Mode.IsKept() {
-		k.o.Metrics.seen(err == nil || errors.Is(err, floor.ErrTooLarge), err)
-	}
+	k.o.Metrics.seen(k.o.Mode, next.Err)
 	k.once.Do(func() { close(k.first) })
-	before, next := k.result.Load(), &Result{Attempt: content.Attempt, Err: err, LeftOut: leftOut}
+	before := k.result.Load()
 	if before != nil && before.Attempt == next.Attempt && text(before.Err) == text(next.Err) {
 		return
 	}
-	if err != nil {
-		k.o.Log.Error("the floor is not what the policies say", zap.Error(err))
+	if next.Err != nil {
+		k.o.Log.Error(fault, zap.Error(next.Err))
 	}
-	if len(leftOut) > 0 {
-		k.o.Log.Warn("subjects are too large for the floor, which refuses what they permit", zap.Strings(logkeys.Name, leftOut))
+	if len(next.LeftOut) > 0 {
+		k.o.Log.Warn("subjects are too large for the floor, which refuses what they permit", zap.Strings(logkeys.Name, next.LeftOut))
 	}
 	k.result.Store(next)
 	k.o.Tell()

@@ -189,7 +189,7 @@ func TestPoliciesThatAreTooManyCloseTheFloor(t *testing.T) {
 		k.content.Policies.Parameters.GuardedPipes = append(k.content.Policies.Parameters.GuardedPipes, fmt.Sprintf("pipe-%d", i))
 	}
 	r := k.looks()
-	if !errors.Is(r.Err, floor.ErrTooLarge) || len(k.live()) != 4 || k.inForce() != 1 {
+	if !errors.Is(r.Err, floor.ErrTooLarge) || len(k.live()) != 4 || k.inForce() != 0 {
 		t.Fatalf("%+v, %d objects", r, len(k.live()))
 	}
 	closed, err := floor.Closed(floor.Options{Name: name, Policies: k.content.Policies, Revision: "sha256:1", Labels: labels})
@@ -215,6 +215,13 @@ func TestSwitchedOffTheFloorIsRemoved(t *testing.T) {
 		t.Fatal(err)
 	}
 	k.o.Mode = Off
+	asked := false
+	k.o.Removable = func() bool { return asked }
+	if r := k.looks(); r.Err != nil || len(k.live()) != 4 {
+		t.Errorf("nothing is in its place yet: %+v, there are %v", r, k.live())
+	}
+	<-k.Attempted() // what takes its place need not wait
+	asked = true
 	if r := k.looks(); r.Err != nil || len(k.live()) != 1 {
 		t.Errorf("%+v, there are %v", r, k.live())
 	}

@@ -27,14 +27,15 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 	return m
 }
 
-func (m *Metrics) seen(inForce bool, err error) {
-	value := 0.0
-	if inForce {
-		value = 1
-	}
-	m.inForce.WithLabelValues().Set(value)
+// seen is what came of a look.
+func (m *Metrics) seen(mode Mode, err error) {
+	value := 1.0
 	if err != nil {
 		m.errors.Inc()
+		value = 0
+	}
+	if mode.IsKept() {
+		m.inForce.WithLabelValues().Set(value)
 	}
 }
 

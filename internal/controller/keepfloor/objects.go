@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -78,7 +79,7 @@ func (o *Objects) owner(ctx context.Context) ([]metav1.OwnerReference, error) {
 	return []metav1.OwnerReference{{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "ClusterRole", Name: c.Name, UID: c.UID}}, nil
 }
 
-// put has the object in the cluster as it is to be, whatever was there.
+// put makes the object in the cluster what it should be, whatever was there.
 func (o *Objects) put(ctx context.Context, want floor.Object) (change, error) {
 	fail := func(err error) (change, error) {
 		return unchanged, fmt.Errorf("write the floor's %s %s: %w", want.GetObjectKind().GroupVersionKind().Kind, want.GetName(), err)
@@ -130,14 +131,17 @@ func (o *Objects) remove(ctx context.Context, object floor.Object, labels map[st
 	return true, nil
 }
 
-// watch calls changed after each change of one of the objects, until ctx is done. It asks for one name at a time: these are all that the process may read.
-func (o *Objects) watch(ctx context.Context, changed func()) {
+// watch calls changed after each change of one of the objects, until ctx is done, and failed when it begins to be refused. It asks for one name at a time: these are all that the process may read.
+func (o *Objects) watch(ctx context.Context, changed func(), failed func(error)) {
 	var group sync.WaitGroup
+	var failing atomic.Bool
 	for _, name := range floor.Names(o.name) {
 		for _, list := range []client.ObjectList{&admissionv1.ValidatingAdmissionPolicyList{}, &admissionv1.ValidatingAdmissionPolicyBindingList{}} {
 			group.Go(func() {
 				for ctx.Err() == nil {
-					o.follow(ctx, name, list, changed)
+					if err := o.follow(ctx, name, list, changed); failing.Swap(err != nil) != (err != nil) && err != nil && ctx.Err() == nil {
+						failed(err)
+					}
 					periodic.Sleep(ctx, look/10)
 				}
 			})
@@ -147,13 +151,14 @@ func (o *Objects) watch(ctx context.Context, changed func()) {
 }
 
 // follow watches until the API server ends it, which it does every few minutes. What is missed between two is found by the next look.
-func (o *Objects) follow(ctx context.Context, name string, list client.ObjectList, changed func()) {
+func (o *Objects) follow(ctx context.Context, name string, list client.ObjectList, changed func()) error {
 	w, err := o.client.Watch(ctx, list, &client.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", name)})
 	if err != nil {
-		return
+		return fmt.Errorf("watch the floor's %s: %w", name, err)
 	}
 	defer w.Stop()
 	for range w.ResultChan() {
 		changed()
 	}
+	return nil
 }
