@@ -50,6 +50,9 @@ func AnswerTo(err error, entry string) Answer {
 	if !ok {
 		return None
 	}
+	if apierrors.IsAlreadyExists(err) { // which is looked at behind admission
+		return Admitted
+	}
 	text := status.ErrStatus.Message
 	if m := byWebhook.FindStringSubmatch(text); m != nil && m[1] == entry {
 		codes := byRule.FindAllStringSubmatch(m[2], -1)

@@ -42,6 +42,7 @@ func TestTheAnswerOfAnAPIServerIsUnderstood(t *testing.T) {
 		"a text that no API server sent":          {errors.New(refusal().Error()), None},
 		"another webhook is away":                 {apierrors.NewInternalError(errors.New(`failed calling webhook "x": no endpoints available`)), None},
 		"no right":                                {denial(`podtemplates is forbidden: User "u" cannot create resource "podtemplates" in API group "" in the namespace "kube-system"`), None},
+		"there is one of its name":                {apierrors.NewAlreadyExists(schema.GroupResource(resource), "pipeguard-canary"), Admitted},
 		"no namespace":                            {apierrors.NewNotFound(schema.GroupResource(resource), "kube-system"), None},
 		"too many requests":                       {apierrors.NewTooManyRequests("later", 1), None},
 		"no API server":                           {errors.New("connection refused"), None},
