@@ -38,7 +38,7 @@ func (p statusInput) inFloor(key ObjectKey, generation int64, before []metav1.Co
 	case p.floor.Err != nil:
 		verdict = no(ReasonNotWritten, text(p.floor.Err))
 	case slices.Contains(p.floor.LeftOut, key.Name):
-		verdict = no(ReasonNotWritten, "a subject is too large for the floor, which refuses what only that permits: give it fewer or shorter lists")
+		verdict = no(ReasonNotWritten, "a subject is too large for the floor, or there is no room for it: the floor refuses what only that permits. Give the policy fewer subjects, or shorter lists")
 	default:
 		verdict = yes(ReasonWritten, "the API server refuses what it refuses, and the same or less of what it permits")
 	}

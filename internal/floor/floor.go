@@ -34,7 +34,7 @@ type Options struct {
 type Floor struct {
 	Policies []admissionv1.ValidatingAdmissionPolicy
 	Bindings []admissionv1.ValidatingAdmissionPolicyBinding
-	// LeftOut are the names of policies with a subject that is too large to be said: the floor refuses what only that permits.
+	// LeftOut are the names of policies with a subject that is too large to be said, or for which there is no room: the floor refuses what only that permits.
 	LeftOut []string
 }
 
@@ -146,12 +146,12 @@ func (o *objects) say(all map[string]admission.PipePolicy) {
 		o.policyChunks = append(o.policyChunks, variable{name, "[" + strings.Join(group, ", ") + "]"})
 		names = append(names, "variables."+name)
 	}
-	o.policyChunks = append(o.policyChunks, variable{"policies", "dyn([])" + plus(names)})
+	o.policyChunks = append(o.policyChunks, variable{"policies", sum(append(names, "dyn([])"))})
 	o.chunks = slices.Clone(o.policyChunks)
 
 	names = nil
 	var namespaces []entry
-	bySpace, leftOut := subjects(all)
+	bySpace, leftOut := subjects(all, o.parameters.HostPaths == admission.ActionDeny)
 	o.leftOut = leftOut
 	for _, space := range slices.Sorted(maps.Keys(bySpace)) {
 		for _, group := range grouped(bySpace[space]) {
@@ -163,7 +163,7 @@ func (o *objects) say(all map[string]admission.PipePolicy) {
 		o.chunks = append(o.chunks, variable{name, expression})
 		names = append(names, "variables."+name)
 	}
-	o.subjects = "dyn([])" + plus(names)
+	o.subjects = sum(append(names, "dyn([])"))
 
 	namespaces, names = nil, nil
 	for _, space := range slices.Sorted(maps.Keys(o.parameters.AllowedNamespaces)) {
@@ -208,12 +208,13 @@ func canBeStored(s *admissionv1.ValidatingAdmissionPolicySpec) bool {
 	return total <= largestObject
 }
 
-func plus(names []string) string {
-	var b strings.Builder
-	for _, name := range names {
-		b.WriteString(" + " + name)
+// sum adds lists, halves first: CEL reads an expression 250 levels deep.
+func sum(lists []string) string {
+	if len(lists) == 1 {
+		return lists[0]
 	}
-	return b.String()
+	half := len(lists) / 2
+	return "(" + sum(lists[:half]) + " + " + sum(lists[half:]) + ")"
 }
 
 // grouped puts literals into groups of at most longestChunk bytes.

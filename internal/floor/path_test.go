@@ -101,7 +101,11 @@ func TestAFloorOfTooManyPoliciesPermitsNothing(t *testing.T) {
 	for i := range 10_000 {
 		long.GuardedPipes = append(long.GuardedPipes, fmt.Sprintf("pipe-%d", i))
 	}
-	for name, p := range map[string]admission.Policies{"subjects": many(6000), "pipes": {Parameters: long}} {
+	governing := many(0)
+	for i := range 5_000 {
+		governing.PipePolicies[fmt.Sprintf("p%d", i)] = admission.PipePolicy{Pipes: []string{strings.Repeat("x", 200) + fmt.Sprint(i)}}
+	}
+	for name, p := range map[string]admission.Policies{"policies": governing, "pipes": {Parameters: long}} {
 		o := Options{Name: "floor", Policies: p}
 		if _, err := New(o); !errors.Is(err, ErrTooLarge) {
 			t.Fatalf("%s: got %v", name, err)

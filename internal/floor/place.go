@@ -12,7 +12,7 @@ const (
 	mostMounts = 1000
 	// mostDoors is how many volumes may lead to pipes, or to guarded directories where these are refused.
 	mostDoors = 32
-	// mostComparisons is how many containers that ask for something may be compared with subjects.
+	// mostComparisons is how many containers that ask for something may be compared with subjects, each counted as often as it weighs.
 	mostComparisons = mostItems * 32
 	// mostTerms bounds terms of a node affinity, expressions in each and values in each of these. More of them prove nothing.
 	mostTerms = 32

@@ -50,7 +50,7 @@ func (o *objects) podVariables() []variable {
 			"'privileged': dyn(c.container.?securityContext.?privileged.orValue(false)), 'images': dyn(" + imageKeys("c.container.?image.orValue('')") + "), " +
 			"'hostProcess': dyn(" + hostProcess + "), 'runAs': dyn(c.container.?securityContext.?windowsOptions.?runAsUserName.orValue(variables.windows.?runAsUserName.orValue('')).lowerAscii())})"},
 		// Subjects are looked at once for a container, and not for each of its mounts.
-		variable{"compared", fmt.Sprintf("variables.asking.size() * variables.here.size() <= %d", mostComparisons)},
+		variable{"compared", fmt.Sprintf("variables.asking.size() * variables.here.map(s, int(s.weight)).sum() <= %d", mostComparisons)},
 		variable{"askers", "(variables.compared ? variables.asking : []).map(c, {'mounts': dyn(c.mounts), 'privileged': dyn(c.privileged), 'hostProcess': dyn(c.hostProcess), 'runAs': dyn(c.runAs), " +
 			"'subjects': dyn(variables.here.filter(s, " + isContainer + "))})"},
 	)
@@ -112,7 +112,7 @@ func (o *objects) podValidations() []validation {
 }
 
 // compared is the rule about objects of which not every container is compared with every subject.
-var compared = validation{"variables.compared", fmt.Sprintf("PG003: the containers that ask for a pipe, a guarded directory or to be HostProcess containers, times the subjects of PipePolicies that there are for their account, "+
+var compared = validation{"variables.compared", fmt.Sprintf("PG003: the containers that ask for a pipe, a guarded directory or to be HostProcess containers, times the subjects of PipePolicies that there are for their account, each as often as it names images, "+
 	"are more than %d: the floor looks at no more, and counts the object as one that asks for a guarded pipe", mostComparisons)}
 
 // tooLarge is the rule about objects of which not everything is looked at.

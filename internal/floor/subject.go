@@ -1,6 +1,7 @@
 package floor
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -44,27 +45,90 @@ func policies(all map[string]admission.PipePolicy) (literals []string) {
 	return literals
 }
 
-// subjects are literals of the subjects of all policies, by their namespace, and the names of policies with one that is too large.
-func subjects(all map[string]admission.PipePolicy) (literals map[string][]string, leftOut []string) {
-	literals = map[string][]string{}
-	for _, name := range slices.Sorted(maps.Keys(all)) {
-		for i := range all[name].Subjects {
-			s := &all[name].Subjects[i]
-			if s.IsProcess() {
-				continue
+const (
+	// mostWeight is how much the subjects for one account of a namespace may weigh, so that sixteen containers can be compared with them.
+	mostWeight = mostComparisons / 16
+	// mostSubjects is how many bytes the literals of all subjects may have.
+	mostSubjects = 500_000
+)
+
+// literal is a subject, ready to be put into an expression.
+type literal struct {
+	namespace, text string
+	accounts        []string // none for all
+	weight          int
+}
+
+// subjects are literals of the subjects of all policies, by their namespace, and the names of policies that have more than their share: with a subject that is too large, or one
+// for which there is no room. The policies that say the least come first, so that one that says much takes room from itself alone.
+func subjects(all map[string]admission.PipePolicy, guardsDirectories bool) (literals map[string][]string, leftOut []string) {
+	said, size := map[string][]literal{}, map[string]int{}
+	for name, p := range all {
+		for i := range p.Subjects {
+			if s := &p.Subjects[i]; !s.IsProcess() {
+				l := literal{s.Namespace, subject(name, s, guardsDirectories), s.ServiceAccounts, weight(s, guardsDirectories)}
+				said[name] = append(said[name], l)
+				size[name] += len(l.text)
 			}
-			literal := subject(name, s)
-			if len(literal) > longestSubject {
+		}
+	}
+	literals = map[string][]string{}
+	shares, total := map[string]*share{}, 0
+	for _, name := range slices.SortedFunc(maps.Keys(said), func(a, b string) int { return cmp.Or(size[a]-size[b], strings.Compare(a, b)) }) {
+		for _, l := range said[name] {
+			if shares[l.namespace] == nil {
+				shares[l.namespace] = &share{accounts: map[string]int{}}
+			}
+			if len(l.text) > longestSubject || total+len(l.text) > mostSubjects || !shares[l.namespace].take(l.accounts, l.weight) {
 				leftOut = append(leftOut, name)
 				continue
 			}
-			literals[s.Namespace] = append(literals[s.Namespace], literal)
+			total += len(l.text)
+			literals[l.namespace] = append(literals[l.namespace], l.text)
 		}
 	}
-	return literals, slices.Compact(leftOut)
+	return literals, unique(leftOut)
 }
 
-func subject(policy string, s *access.Subject) string {
+// weight is what it costs to compare a container with a subject, in the cost of a subject that names one image and one container at most.
+func weight(s *access.Subject, guardsDirectories bool) int {
+	w := max(1, len(s.Images)) + max(1, len(s.Containers)) - 1
+	if guardsDirectories {
+		w += len(withinPattern(s.HostPaths)) / 8
+	}
+	return w
+}
+
+// share is what the subjects of a namespace weigh.
+type share struct {
+	all      int            // those for all accounts
+	accounts map[string]int // the others, by account
+}
+
+// take adds a subject, unless those for one of its accounts would weigh too much.
+func (s *share) take(accounts []string, weight int) bool {
+	most := 0
+	for _, name := range accounts {
+		most = max(most, s.accounts[name])
+	}
+	if len(accounts) == 0 {
+		for _, w := range s.accounts {
+			most = max(most, w)
+		}
+	}
+	if s.all+most+weight > mostWeight {
+		return false
+	}
+	for _, name := range unique(slices.Clone(accounts)) {
+		s.accounts[name] += weight
+	}
+	if len(accounts) == 0 {
+		s.all += weight
+	}
+	return true
+}
+
+func subject(policy string, s *access.Subject, guardsDirectories bool) string {
 	until := ""
 	if !s.ExpiresAt.IsZero() {
 		until = s.End().UTC().Format(time.RFC3339)
@@ -76,9 +140,9 @@ func subject(policy string, s *access.Subject) string {
 			runAs = append(runAs, lowerASCII(name))
 		}
 	}
-	return fmt.Sprintf("{'policy': dyn(%s), 'accounts': %s, 'containers': %s, 'anyImage': dyn(%t), 'images': %s, 'imageBeginnings': %s, 'tagBeginnings': %s, "+
+	return fmt.Sprintf("{'policy': dyn(%s), 'weight': dyn(%d), 'accounts': %s, 'containers': %s, 'anyImage': dyn(%t), 'images': %s, 'imageBeginnings': %s, 'tagBeginnings': %s, "+
 		"'until': dyn(%s), 'hostProcess': dyn(%t), 'runAs': %s, 'within': dyn(%s)}",
-		quote(policy), list(s.ServiceAccounts), list(s.Containers), len(s.Images) == 0, list(names), list(beginnings), list(tags),
+		quote(policy), weight(s, guardsDirectories), list(s.ServiceAccounts), list(s.Containers), len(s.Images) == 0, list(names), list(beginnings), list(tags),
 		quote(until), s.HostProcess != nil, list(runAs), quote(withinPattern(s.HostPaths)))
 }
 

@@ -1,7 +1,6 @@
 package floor
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -70,33 +69,88 @@ func TestManyPatternsBoundHowManyPipesAnObjectMayHave(t *testing.T) {
 	}
 }
 
-// A floor of nearly the largest size is compiled: its lists are in pieces, each of which adds a level to an expression.
+// A floor of the largest size is compiled: its lists are in pieces, which are added in halves.
 func TestAFloorOfTheLargestSizeIsCompiled(t *testing.T) {
 	p := product.Policies{Parameters: product.DefaultParameters(), PipePolicies: map[string]product.PipePolicy{}}
 	made, subjects := (*floor.Floor)(nil), 0
-	for i := range 100 {
-		var all []access.Subject
-		for range 100 {
-			all = append(all, access.Subject{Name: fmt.Sprintf("s%d", subjects), Namespace: "shop", ServiceAccounts: []string{"default"}, Images: []string{"registry.example/driver:*"}})
-			subjects++
+	for made == nil || len(made.LeftOut) == 0 {
+		for range 5 {
+			var all []access.Subject
+			for range 100 {
+				all = append(all, access.Subject{Name: fmt.Sprintf("s%d", subjects), Namespace: "shop", ServiceAccounts: []string{fmt.Sprintf("a%d", subjects)}, Images: []string{"registry.example/driver:*"}})
+				subjects++
+			}
+			p.PipePolicies[fmt.Sprintf("p%d", subjects)] = product.PipePolicy{Pipes: []string{"csi-proxy*"}, Subjects: all}
 		}
-		p.PipePolicies[fmt.Sprintf("p%d", i)] = product.PipePolicy{Pipes: []string{"csi-proxy*"}, Subjects: all}
-		next, err := floor.New(floor.Options{Name: "floor", Policies: p})
-		if errors.Is(err, floor.ErrTooLarge) {
-			break
-		}
-		if err != nil {
+		var err error
+		if made, err = floor.New(floor.Options{Name: "floor", Policies: p}); err != nil {
 			t.Fatal(err)
 		}
-		made = next
 	}
 	if subjects < 1000 || subjects > 9000 {
 		t.Errorf("%d subjects are too many", subjects)
 	}
-	if v := newJudge(t, made).ask(t, sized(1, 1, 1, 0, `\\.\pipe\csi-proxy-disk-v`, "")); !v.allowed {
+	r := sized(1, 1, 1, 0, `\\.\pipe\csi-proxy-disk-v`, "")
+	r.object.(*corev1.Pod).Spec.ServiceAccountName = "a7"
+	if v := newJudge(t, made).ask(t, r); !v.allowed {
 		t.Errorf("a driver: %.300q", v.messages)
 	}
 	t.Logf("up to %d subjects", subjects)
+}
+
+// One policy takes room from itself alone: whatever it says within the bounds of the API, the floor is compiled, and a driver of another policy with many containers starts.
+func TestAPolicyTakesRoomFromNoOther(t *testing.T) {
+	images := func(n int, format string) (all []string) {
+		for i := range n {
+			all = append(all, fmt.Sprintf(format, i))
+		}
+		return all
+	}
+	many := func(n int, s access.Subject) (all []access.Subject) {
+		for i := range n {
+			s.Name = fmt.Sprintf("s%d", i)
+			all = append(all, s)
+		}
+		return all
+	}
+	paths := images(64, `D:\%d`)
+	for i := range paths {
+		paths[i] += strings.Repeat("+", 560)
+	}
+	host := strict()
+	for what, c := range map[string]struct {
+		params   product.Parameters
+		subjects []access.Subject
+	}{
+		"half a chunk each":           {product.DefaultParameters(), many(256, access.Subject{Namespace: "tenant", Images: images(64, "registry.example/a/very/long/name/x%d*")})},
+		"images in the driver's":      {product.DefaultParameters(), many(140, access.Subject{Namespace: "shop", Images: images(64, "r/x%d*")})},
+		"containers in the driver's":  {product.DefaultParameters(), many(140, access.Subject{Namespace: "shop", ServiceAccounts: []string{"default"}, Containers: images(64, "x%d")})},
+		"directories in the driver's": {host.Parameters, many(4, access.Subject{Namespace: "shop", ServiceAccounts: []string{"default"}, HostPaths: paths})},
+	} {
+		t.Run(what, func(t *testing.T) {
+			p := product.Policies{Parameters: c.params, PipePolicies: map[string]product.PipePolicy{
+				"driver":  {Pipes: []string{"csi-proxy*"}, Subjects: []access.Subject{{Name: "driver", Namespace: "shop", ServiceAccounts: []string{"default"}, HostPaths: []string{`C:\var\lib\kubelet`}}}},
+				"hostile": {Pipes: []string{"zz-mine"}, Subjects: c.subjects},
+			}}
+			made, err := floor.New(floor.Options{Name: "floor", Policies: p})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(made.LeftOut) != 1 || made.LeftOut[0] != "hostile" {
+				t.Errorf("left out: %q", made.LeftOut)
+			}
+			j := newJudge(t, made)
+			for _, containers := range []int{1, 5, 16} {
+				for _, path := range []string{`\\.\pipe\csi-proxy-disk-v`, `C:\var\lib\kubelet\`} {
+					v := j.ask(t, sized(3, containers, 3*containers, 0, path, ""))
+					t.Logf("%d containers, %s: cost %d", containers, path, v.cost)
+					if !v.allowed {
+						t.Errorf("%d containers, %s: %.300q", containers, path, v.messages)
+					}
+				}
+			}
+		})
+	}
 }
 
 // Where mounts of pipes are only recorded and HostProcess containers refused, an object of which not every container is compared is refused too.

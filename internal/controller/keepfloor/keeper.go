@@ -11,6 +11,8 @@ import (
 
 	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/pipeguard/pipeguard/internal/admission"
@@ -84,7 +86,7 @@ type Options struct {
 type Result struct {
 	// Attempt is that of the Content that it is about; empty if nothing was attempted yet.
 	Attempt string
-	// Err is why the floor is not that of the Content, or floor.ErrTooLarge if it permits nothing.
+	// Err is why the floor is not that of the Content; if that is floor.ErrTooLarge, or the API server's refusal to take it, it permits nothing.
 	Err error
 	// LeftOut are the names of policies with a subject that the floor cannot say, as in floor.Floor.
 	LeftOut []string
@@ -99,7 +101,10 @@ type Keeper struct {
 	once  sync.Once
 	first chan struct{} // closed after the first attempt
 
-	written string // the attempt that this term has written; of Start's goroutine
+	// Of Start's goroutine, in this term:
+	written string // the attempt that was written
+	untaken string // the attempt whose floor the API server did not take
+	refusal error  // what it said
 }
 
 // New returns a Keeper, or what is wrong with the options.
@@ -139,7 +144,7 @@ func (k *Keeper) Attempted() <-chan struct{} { return k.first }
 // Start keeps the floor until ctx is done. It can be called again after that.
 func (k *Keeper) Start(ctx context.Context) error {
 	defer k.forget()
-	k.written = ""
+	k.written, k.untaken = "", ""
 	var group sync.WaitGroup
 	defer group.Wait()
 	ctx, stop := context.WithCancel(ctx)
@@ -203,32 +208,46 @@ func text(err error) string {
 	return err.Error()
 }
 
-// write brings the floor up to date, and returns what it leaves out. Policies that cannot be said are replaced by a floor that permits nothing.
+// write brings the floor up to date, and returns what it leaves out. Policies that cannot be said, or that the API server does not take, are replaced by a floor that permits
+// nothing: an older one would go on permitting what they no longer do.
 func (k *Keeper) write(ctx context.Context, c Content) (leftOut []string, err error) {
 	owner, err := k.o.Objects.owner(ctx)
 	if err != nil {
 		return nil, err
 	}
 	o := floor.Options{Name: k.o.Name, Policies: c.Policies, Revision: c.Revision, Labels: k.o.Labels}
-	made, said := floor.New(o)
-	if errors.Is(said, floor.ErrTooLarge) {
-		made, err = floor.Closed(o)
-	} else {
-		err = said
+	made, err := floor.New(o)
+	if err == nil && k.untaken == c.Attempt {
+		err = k.refusal
+	} else if err == nil {
+		err = k.put(ctx, made, owner, c)
 	}
-	if err != nil {
+	switch {
+	case err == nil:
+		return made.LeftOut, nil
+	case apierrors.IsInvalid(err), apierrors.IsRequestEntityTooLargeError(err):
+		k.untaken, k.refusal = c.Attempt, err
+	case !errors.Is(err, floor.ErrTooLarge):
 		return nil, err
 	}
-	for _, object := range made.Objects() {
+	closed, fault := floor.Closed(o)
+	if fault == nil {
+		fault = k.put(ctx, closed, owner, c)
+	}
+	return nil, errors.Join(err, fault)
+}
+
+func (k *Keeper) put(ctx context.Context, f *floor.Floor, owner []metav1.OwnerReference, c Content) error {
+	for _, object := range f.Objects() {
 		object.SetOwnerReferences(owner)
 		what, err := k.o.Objects.put(ctx, object)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		k.report(object, what, c)
 	}
 	k.written = c.Attempt
-	return made.LeftOut, said
+	return nil
 }
 
 // report tells of an object that was written. If the same content was written before in this term, it was somebody else who changed it.

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/pipeguard/pipeguard/internal/admission"
 	"github.com/pipeguard/pipeguard/internal/floor"
@@ -44,6 +45,7 @@ type kept struct {
 	content Content
 	decides bool
 	told    int
+	refuses func(text string) error // what the API server says to an object that is created
 }
 
 func keeper(t *testing.T, mode Mode, others ...client.Object) *kept {
@@ -53,7 +55,20 @@ func keeper(t *testing.T, mode Mode, others ...client.Object) *kept {
 		t.Fatal(err)
 	}
 	k := &kept{t: t, metrics: prometheus.NewRegistry(), decides: true, content: Content{Policies: admission.Policies{Parameters: admission.DefaultParameters()}, Revision: "sha256:1", Attempt: "1"}}
-	k.cluster = fake.NewClientBuilder().WithScheme(scheme).WithObjects(others...).Build()
+	k.cluster = interceptor.NewClient(fake.NewClientBuilder().WithScheme(scheme).WithObjects(others...).Build(), interceptor.Funcs{
+		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+			if k.refuses != nil {
+				text, err := p.Data(o)
+				if err == nil {
+					err = k.refuses(string(text))
+				}
+				if err != nil {
+					return err
+				}
+			}
+			return c.Patch(ctx, o, p, opts...)
+		},
+	})
 	var err error
 	k.Keeper, err = New(Options{
 		Objects: &Objects{client: k.cluster, name: name, ownerName: role}, Mode: mode, Name: name, Labels: labels, Metrics: NewMetrics(k.metrics),
@@ -202,6 +217,29 @@ func TestPoliciesThatAreTooManyCloseTheFloor(t *testing.T) {
 				t.Errorf("%T %s is not closed", o, o.GetName())
 			}
 		}
+	}
+}
+
+// What the API server does not take is no reason to go on with an older floor, or without one.
+func TestAFloorThatIsNotTakenIsClosed(t *testing.T) {
+	k := keeper(t, Always, owner())
+	k.content.Policies.PipePolicies = map[string]admission.PipePolicy{"mine": {Pipes: []string{"zz-mine"}}}
+	k.refuses = func(text string) error {
+		if strings.Contains(text, "zz-mine") {
+			return apierrors.NewInvalid(admissionv1.SchemeGroupVersion.WithKind("ValidatingAdmissionPolicy").GroupKind(), name, nil)
+		}
+		return nil
+	}
+	if r := k.looks(); !apierrors.IsInvalid(r.Err) || len(k.live()) != 4 || k.inForce() != 0 {
+		t.Errorf("%+v, %d objects", r, len(k.live()))
+	}
+	k.refuses = func(string) error { return apierrors.NewInternalError(errors.New("x")) }
+	k.content.Attempt = "2"
+	if err := k.cluster.DeleteAllOf(t.Context(), &admissionv1.ValidatingAdmissionPolicy{}); err != nil {
+		t.Fatal(err)
+	}
+	if r := k.looks(); r.Err == nil || apierrors.IsInvalid(r.Err) || len(k.live()) != 2 {
+		t.Errorf("%+v, %d objects", r, len(k.live()))
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -56,6 +57,8 @@ func NewObjects(config *rest.Config, name, owner string) (*Objects, error) {
 		mapper.Add(admissionv1.SchemeGroupVersion.WithKind(kind), meta.RESTScopeRoot)
 	}
 	mapper.Add(rbacv1.SchemeGroupVersion.WithKind("ClusterRole"), meta.RESTScopeRoot)
+	config = rest.CopyConfig(config)
+	config.Timeout = 0 // that of the Lease's renewals, which ends watches; requests have their own
 	direct, err := client.NewWithWatch(config, client.Options{Scheme: scheme, Mapper: mapper})
 	if err != nil {
 		return nil, fmt.Errorf("objects of the floor: %w", err)
@@ -63,11 +66,16 @@ func NewObjects(config *rest.Config, name, owner string) (*Objects, error) {
 	return &Objects{client: direct, name: name, ownerName: owner}, nil
 }
 
+// requestTime bounds a look at an object with its writing: an API server takes seconds for a large floor, for it compiles every expression.
+const requestTime = 30 * time.Second
+
 // errNoOwner keeps a floor from being put back while the installation is being removed: it would stay behind, with nobody to keep it.
 var errNoOwner = errors.New("this ClusterRole is not there, or is being removed: without it, the floor would outlast the installation")
 
 // owner is the reference to the owner.
 func (o *Objects) owner(ctx context.Context) ([]metav1.OwnerReference, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTime)
+	defer cancel()
 	var c rbacv1.ClusterRole
 	err := o.client.Get(ctx, client.ObjectKey{Name: o.ownerName}, &c)
 	switch {
@@ -84,6 +92,8 @@ func (o *Objects) put(ctx context.Context, want floor.Object) (change, error) {
 	fail := func(err error) (change, error) {
 		return unchanged, fmt.Errorf("write the floor's %s %s: %w", want.GetObjectKind().GroupVersionKind().Kind, want.GetName(), err)
 	}
+	ctx, cancel := context.WithTimeout(ctx, requestTime)
+	defer cancel()
 	live := floor.EmptyLike(want)
 	err := o.client.Get(ctx, client.ObjectKeyFromObject(want), live)
 	switch {
@@ -118,6 +128,8 @@ func isAs(live, want floor.Object) bool {
 
 // remove deletes an object of the floor. One without its labels is somebody else's.
 func (o *Objects) remove(ctx context.Context, object floor.Object, labels map[string]string) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTime)
+	defer cancel()
 	err := o.client.Get(ctx, client.ObjectKeyFromObject(object), object)
 	if apierrors.IsNotFound(err) || err == nil && !equality.Semantic.DeepDerivative(labels, object.GetLabels()) {
 		return false, nil
