@@ -72,7 +72,7 @@ func (s *Scanner) pass(ctx context.Context, revision string) (isComplete bool, e
 func (p *pass) judgeAll(ctx context.Context) error {
 	for _, k := range judgedKinds() {
 		c := &objectCollector{ctx: ctx, pass: p, kind: k}
-		if err := p.lists.list(ctx, k.path(""), acceptObjects, c); err != nil {
+		if err := p.lists.list(ctx, listing{path: k.path(""), accept: acceptObjects}, c); err != nil {
 			if end := p.ends(ctx, err); end != nil {
 				return end
 			}
