@@ -67,10 +67,10 @@ func (s *Serving) Start(ctx context.Context) error {
 	return nil
 }
 
-// collect sums up the reports. What cannot be listed is not known.
+// collect sums up the reports. What cannot be listed is not known. The objects are the cache's own, and nothing here changes them.
 func (s *Serving) collect(ctx context.Context) {
 	var nodes v1alpha1.GuardedNodeList
-	if err := s.cached.List(ctx, &nodes); err != nil {
+	if err := s.cached.List(ctx, &nodes, client.UnsafeDisableDeepCopy); err != nil {
 		if ctx.Err() == nil {
 			s.log.Warn("which nodes serve which pipes is not known", zap.Error(err))
 		}
