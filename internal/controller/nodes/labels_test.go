@@ -124,6 +124,7 @@ func newMachines(names ...string) (*machines, *labeller) {
 func at(after time.Duration, nodes ...v1alpha1.GuardedNode) *snapshot {
 	s := snapshotOf(nodes...)
 	s.now = noon.Add(after)
+	s.heard = newHeartbeats(func() time.Time { return s.now }).last // by which a report of the future is of now
 	return s
 }
 

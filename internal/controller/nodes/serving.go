@@ -79,7 +79,7 @@ func (s *Serving) collect(ctx context.Context) {
 	}
 	now := s.heartbeats.now()
 	s.pipes.Store(served.Collect(nodes.Items, func(n *v1alpha1.GuardedNode) bool {
-		return policyset.Decides(n) && now.Sub(s.heartbeats.last(n)) < v1alpha1.NodeSilentAfter
+		return served.Alive(n, s.heartbeats.last(n), now)
 	}))
 }
 
