@@ -3,7 +3,6 @@
 package served
 
 import (
-	"maps"
 	"regexp"
 	"slices"
 
@@ -73,9 +72,4 @@ func (p *Pipes) Missing(pipe, node string) bool {
 		return known && !slices.Contains(pipes, pipe) && isName(pipe)
 	}
 	return p.complete && !p.anywhere[pipe] && isName(pipe)
-}
-
-// Names returns the pipes that nodes serve, sorted, and whether all nodes that report have said what they serve.
-func (p *Pipes) Names() (pipes []string, complete bool) {
-	return slices.Sorted(maps.Keys(p.anywhere)), p.complete
 }

@@ -1,13 +1,16 @@
 package chart_test
 
 import (
+	"fmt"
 	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	"sigs.k8s.io/yaml"
 )
@@ -118,5 +121,67 @@ func TestHelmRefusesSettingsThatTheWebhookRefuses(t *testing.T) {
 	}
 	if taken[true] < 8 || taken[false] < 8 {
 		t.Errorf("taken and refused: %v", taken)
+	}
+}
+
+// sharedSettings are settings of the webhook by which other objects of the chart go, with the values that set them for all.
+func sharedSettings() map[string]string {
+	return map[string]string{
+		"cluster.webhookConfig": "fullnameOverride", "cluster.policyWebhookConfig": "fullnameOverride", "cluster.canaryNamespace": "webhook.canaryNamespace",
+		"cluster.labelNodes": "nodeLabels.enabled", "floor.mode": "floor.mode", "floor.name": "fullnameOverride", "floor.clusterRole": "fullnameOverride",
+		"reports.standard": "reports.standard", "reports.clusterRole": "reports.standard", "certificate.secret": "fullnameOverride",
+	}
+}
+
+func TestSettingsThatOtherObjectsFollowAreSetByTheirValue(t *testing.T) {
+	others := map[string]string{"cluster.labelNodes": "true", "floor.mode": "Only", "reports.standard": "PolicyReport"}
+	for path, value := range sharedSettings() {
+		other, isOne := others[path]
+		if !isOne {
+			other = "other"
+		}
+		args := set("config." + path + "=" + other)
+		if !isOne && path != "certificate.secret" {
+			args = append(args, everything) // whatever the value says
+		}
+		want := "config." + path + " is " + other + ": set " + value + " instead"
+		if out, err := template(t, args...); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: want %q, got %v\n%.300s", args, want, err, out)
+		}
+	}
+	for _, args := range [][]string{
+		set("config.floor.mode=Only"), set("floor.mode=Always", "config.floor.mode=Only"), set("preset=strict", "config.floor.mode=Off"),
+		set("nodeLabels.enabled=false", "config.cluster.labelNodes=true"), set("reports.standard=PolicyReport", "config.reports.standard=None"),
+		set("webhook.canaryNamespace=canary", "config.cluster.canaryNamespace=-"),
+	} {
+		if _, err := template(t, args...); err == nil || !strings.Contains(err.Error(), " instead") {
+			t.Errorf("%q: %v", args, err)
+		}
+	}
+}
+
+// Saying the same twice is no fault, whatever the values are.
+func TestSettingsMaySayWhatTheValuesSay(t *testing.T) {
+	for _, args := range [][]string{nil, {everything}, set("preset=strict"), set("floor.mode=Only"), set("reports.standard=OpenReports", "nodeLabels.enabled=true")} {
+		all := render(t, args...)
+		name := "pipeguard-webhook"
+		if slices.Contains(args, everything) {
+			name = fullname("everything") + "-webhook"
+		}
+		before := webhookConfig(t, all, name)
+		again := slices.Clone(args)
+		for path := range sharedSettings() {
+			at := strings.Split(path, ".")
+			if value := before.at(at[0], at[1]); value != nil {
+				again = append(again, set(fmt.Sprintf("config.%s=%v", path, value))...)
+			}
+		}
+		all = render(t, again...)
+		if diff := cmp.Diff(before, webhookConfig(t, all, name)); diff != "" || len(again) < len(args)+12 {
+			t.Errorf("%q:\n%s", again, diff)
+		}
+	}
+	if _, err := template(t, set("config.reports.standard=None", "config.cluster.labelNodes=false")...); err != nil {
+		t.Errorf("what is off is off: %v", err)
 	}
 }

@@ -46,15 +46,11 @@ The configuration of the webhook: what the values set, with the value config ove
 {{- $_ := set $config "witness" $witness -}}
 {{- end -}}
 {{- end -}}
+{{- $own := deepCopy $config -}}
 {{- $config = mergeOverwrite $config (deepCopy (.Values.config | default dict)) -}}
 {{- include "pipeguard.checkWebhookConfig" $config -}}
-{{- if ne (dig "reports" "standard" "None" $config) .Values.reports.standard -}}
-{{- fail "config.reports.standard: set reports.standard, which grants the rights too" -}}
-{{- end -}}
+{{- include "pipeguard.checkShared" (dict "config" $config "own" $own) -}}
 {{- include "pipeguard.checkAddresses" (dict "config" $config "webhook" .Values.webhook) -}}
-{{- if ne (eq (toString $config.cluster.labelNodes) "true") .Values.nodeLabels.enabled -}}
-{{- fail "config.cluster.labelNodes: set nodeLabels.enabled, with which the right to label Nodes comes" -}}
-{{- end -}}
 {{- toYaml $config -}}
 {{- end -}}
 
@@ -107,6 +103,35 @@ A Go duration in seconds.
 {{- $seconds = addf $seconds (mulf (trimSuffix $unit . | float64) (get (dict "ms" 0.001 "s" 1.0 "m" 60.0 "h" 3600.0) $unit)) -}}
 {{- end -}}
 {{- $seconds -}}
+{{- end -}}
+
+{{/*
+The settings that rights and other objects follow, each with the value that sets it for all of them. What only config sets, they would not
+know: the webhook would lack a right on what it is to write, or write what the chart renders, too.
+*/}}
+{{- define "pipeguard.shared" -}}
+cluster.webhookConfig: fullnameOverride
+cluster.policyWebhookConfig: fullnameOverride
+cluster.canaryNamespace: webhook.canaryNamespace
+cluster.labelNodes: nodeLabels.enabled
+floor.mode: floor.mode
+floor.name: fullnameOverride
+floor.clusterRole: fullnameOverride
+reports.standard: reports.standard
+reports.clusterRole: reports.standard
+certificate.secret: fullnameOverride
+{{- end -}}
+
+{{/* Refuses shared settings of config that are not what the values say, own. A kind of None and false are what is not set. */}}
+{{- define "pipeguard.checkShared" -}}
+{{- range $path, $value := include "pipeguard.shared" . | fromYaml -}}
+{{- $at := splitList "." $path -}}
+{{- $is := dig (first $at) (last $at) "" $.config | toString -}}
+{{- $want := dig (first $at) (last $at) "" $.own | toString -}}
+{{- if and (ne $is $want) (or $want (not (has $is (list "None" "false")))) -}}
+{{- fail (printf "config.%s is %s: set %s instead, which rights and other objects of the chart follow, too" $path $is $value) -}}
+{{- end -}}
+{{- end -}}
 {{- end -}}
 
 {{/* The settings that are addresses, each with the value below webhook that is its port. */}}

@@ -78,14 +78,7 @@ func (c *counter) Start(ctx context.Context) error {
 	if c.labeller != nil {
 		c.labeller.reset()
 	}
-	for {
-		err := c.watch(ctx, c)
-		if err == nil || ctx.Err() != nil {
-			break
-		}
-		c.Log.Warn("nodes are not counted", zap.Error(err))
-		periodic.Sleep(ctx, every)
-	}
+	c.await(ctx)
 	for ctx.Err() == nil {
 		written, err := c.count(ctx)
 		if err != nil && ctx.Err() == nil {
@@ -104,6 +97,28 @@ func (c *counter) Start(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// await returns when the watch has begun, or ctx is done.
+func (c *counter) await(ctx context.Context) {
+	var last fault
+	for {
+		err := c.watch(ctx, c)
+		if ctx.Err() != nil {
+			return
+		}
+		isNews := last.isNews(err)
+		switch {
+		case err == nil && isNews:
+			c.Log.Info("nodes are counted")
+		case isNews:
+			c.Log.Warn("nodes are not counted", zap.Error(err))
+		}
+		if err == nil {
+			return
+		}
+		periodic.Sleep(ctx, every)
+	}
 }
 
 // count looks at all nodes, and writes the statuses that are not as they should be.

@@ -28,6 +28,7 @@ type server struct {
 	fail     error
 	list     func(context.Context) error // called first, if it is not nil
 	version  int
+	shared   bool // the last list of GuardedNodes gave its own objects, and not copies
 }
 
 func newServer() *server {
@@ -66,7 +67,7 @@ func (s *server) Get(_ context.Context, key client.ObjectKey, o client.Object, _
 	return nil
 }
 
-func (s *server) List(ctx context.Context, list client.ObjectList, _ ...client.ListOption) error {
+func (s *server) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
 	if s.list != nil {
 		if err := s.list(ctx); err != nil {
 			return err
@@ -76,8 +77,14 @@ func (s *server) List(ctx context.Context, list client.ObjectList, _ ...client.L
 	defer s.mu.Unlock()
 	switch list := list.(type) {
 	case *v1alpha1.GuardedNodeList:
+		var given client.ListOptions
+		given.ApplyOptions(opts)
+		s.shared = given.UnsafeDisableDeepCopy != nil && *given.UnsafeDisableDeepCopy
 		for _, n := range s.nodes {
-			list.Items = append(list.Items, *n.DeepCopy())
+			if !s.shared {
+				n = n.DeepCopy()
+			}
+			list.Items = append(list.Items, *n)
 		}
 	case *v1alpha1.PipePolicyList:
 		for _, p := range s.policies {

@@ -49,8 +49,8 @@ func (e *heartbeats) forget(name string) {
 	delete(e.seen, name)
 }
 
-// last is when a node last reported. Of an object that has not changed before our eyes, the report's own time is all that
-// is known, unless it lies in the future.
+// last is when a node last reported, which is never in the future. Of an object that has not changed before our eyes, the report's own time
+// is all that is known; one in the future says nothing, and the object is heard of when it is seen first.
 func (e *heartbeats) last(n *v1alpha1.GuardedNode) time.Time {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -58,6 +58,9 @@ func (e *heartbeats) last(n *v1alpha1.GuardedNode) time.Time {
 	reported := n.ReportedAt.Time
 	switch {
 	case !ok:
+		if now := e.now(); reported.After(now) {
+			return now
+		}
 		return reported
 	case s.first && !reported.After(s.at):
 		return reported

@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -31,7 +32,7 @@ const (
 	labelEvery = time.Minute
 	// maxLabelled bounds the Nodes that are written in one count.
 	maxLabelled = 50
-	// relistLabels is how often the labelled Nodes are read: others may have changed what was written.
+	// relistLabels is how often the Nodes that may have labels are read: others may have changed what was written.
 	relistLabels = 5 * time.Minute
 	// labelPage is how many are read at a time.
 	labelPage = 500
@@ -129,8 +130,8 @@ func (c *snapshot) wantedLabels() map[string]map[string]string {
 	return out
 }
 
-// change returns the labels that must become others, nil for those that must go. What is not wanted stays for a while; the label by which
-// Nodes are listed goes with the last of the others.
+// change returns the labels that must become others, nil for those that must go. What is not wanted stays for a while; the label of all that
+// serve a pipe goes with the last of the others.
 func (n *labelled) change(wanted map[string]string, now time.Time) map[string]any {
 	out := map[string]any{}
 	maps.DeleteFunc(n.unasked, func(key string, _ time.Time) bool { _, ok := n.has[key]; return !ok })
@@ -161,26 +162,50 @@ func (n *labelled) change(wanted map[string]string, now time.Time) map[string]an
 	return out
 }
 
+// mayBeLabelled select, each Node once, those that may have labels of ours: a label of a pipe may be left where another hand has taken away
+// the one of all, and Nodes cannot be selected by a prefix.
+func mayBeLabelled() [2]string {
+	return [2]string{corev1.LabelOSStable + "=windows", corev1.LabelOSStable + "!=windows," + v1alpha1.LabelServesPipes}
+}
+
 // list reads the Nodes that have labels of ours.
 func (l *labeller) list(ctx context.Context) error {
 	next := map[string]*labelled{}
 	for name, n := range l.nodes {
 		next[name] = &labelled{unasked: n.unasked, tried: n.tried}
 	}
+	for _, text := range mayBeLabelled() {
+		selector, err := labels.Parse(text)
+		if err != nil {
+			return err
+		}
+		if err := l.pages(ctx, selector, func(name string, has map[string]string) {
+			if next[name] == nil {
+				next[name] = &labelled{}
+			}
+			next[name].has = has
+		}); err != nil {
+			return err
+		}
+	}
+	l.nodes = next
+	return nil
+}
+
+// pages calls found with each of the selected Nodes that has labels of ours.
+func (l *labeller) pages(ctx context.Context, selector labels.Selector, found func(name string, has map[string]string)) error {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NodeList"))
 	for {
-		if err := l.live.List(ctx, list, client.HasLabels{v1alpha1.LabelServesPipes}, client.Limit(labelPage), client.Continue(list.Continue)); err != nil {
+		if err := l.live.List(ctx, list, client.MatchingLabelsSelector{Selector: selector}, client.Limit(labelPage), client.Continue(list.Continue)); err != nil {
 			return err
 		}
 		for _, o := range list.Items {
-			if next[o.Name] == nil {
-				next[o.Name] = &labelled{}
+			if has := ours(o.Labels); len(has) > 0 {
+				found(o.Name, has)
 			}
-			next[o.Name].has = ours(o.Labels)
 		}
 		if list.Continue == "" {
-			l.nodes = next
 			return nil
 		}
 	}

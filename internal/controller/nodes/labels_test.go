@@ -13,8 +13,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/zap"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -30,7 +32,7 @@ type machines struct {
 
 	labels  map[string]map[string]string // by Node
 	written []string                     // names of Nodes
-	listed  int
+	gave    []string                     // by lists
 	fail    error
 	page    int // of a list; 0 for all
 }
@@ -42,13 +44,12 @@ func (m *machines) List(_ context.Context, list client.ObjectList, opts ...clien
 	if !ok || out.Kind != "NodeList" || given.LabelSelector == nil || given.Limit == 0 {
 		return fmt.Errorf("list %T %+v", list, given)
 	}
-	m.listed++
 	out.Items, out.Continue = nil, ""
 	for _, name := range slices.Sorted(maps.Keys(m.labels)) {
-		_, isLabelled := m.labels[name][v1alpha1.LabelServesPipes]
-		if !isLabelled || name <= given.Continue {
+		if !given.LabelSelector.Matches(labels.Set(m.labels[name])) || name <= given.Continue {
 			continue
 		}
+		m.gave = append(m.gave, name)
 		if m.page > 0 && len(out.Items) == m.page {
 			out.Continue = out.Items[m.page-1].Name
 			break
@@ -115,7 +116,7 @@ func (m *machines) pipesOf(name string) string {
 func newMachines(names ...string) (*machines, *labeller) {
 	m := &machines{labels: map[string]map[string]string{}}
 	for _, name := range names {
-		m.labels[name] = map[string]string{"kubernetes.io/hostname": name, "pipe.example.com/a": "b"}
+		m.labels[name] = map[string]string{corev1.LabelHostname: name, corev1.LabelOSStable: "windows", "pipe.example.com/a": "b"}
 	}
 	return m, &labeller{live: m, writer: m, log: zap.NewNop()}
 }
@@ -124,6 +125,7 @@ func newMachines(names ...string) (*machines, *labeller) {
 func at(after time.Duration, nodes ...v1alpha1.GuardedNode) *snapshot {
 	s := snapshotOf(nodes...)
 	s.now = noon.Add(after)
+	s.heard = newHeartbeats(func() time.Time { return s.now }).last // by which a report of the future is of now
 	return s
 }
 
@@ -170,7 +172,7 @@ func TestNodesAreLabelledByWhatTheyServe(t *testing.T) {
 			t.Errorf("%s: wrote %q, labels %v", step.what, got, m.labels)
 		}
 	}
-	if diff := cmp.Diff(map[string]string{"kubernetes.io/hostname": "win-1", "pipe.example.com/a": "b"}, m.labels["win-1"]); diff != "" || len(l.nodes) != 0 {
+	if diff := cmp.Diff(map[string]string{corev1.LabelHostname: "win-1", corev1.LabelOSStable: "windows", "pipe.example.com/a": "b"}, m.labels["win-1"]); diff != "" || len(l.nodes) != 0 {
 		t.Errorf("afterwards, %d are remembered (-before +after):\n%s", len(l.nodes), diff)
 	}
 }
@@ -221,13 +223,40 @@ func TestLabelsOfOthersHandsArePutRight(t *testing.T) {
 		t.Errorf("labels %v", m.labels)
 	}
 	for key := range m.labels["win-1"] {
-		if !isOurs(key) && key != "kubernetes.io/hostname" && key != "pipe.example.com/a" {
+		if !isOurs(key) && key != corev1.LabelHostname && key != corev1.LabelOSStable && key != "pipe.example.com/a" {
 			t.Errorf("label %s", key)
 		}
 	}
 }
 
-// The label by which Nodes are listed stays as long as another that would not be found without it.
+// A label of a pipe that is not served is found by a new leader, too, where another hand has taken away the label of all, or the Node does
+// not say that it is one of Windows. Each Node is listed once.
+func TestALabelIsFoundWithoutTheOneOfAll(t *testing.T) {
+	m, l := newMachines("bare", "dropped", "none", "odd", "win-1")
+	const pipe = v1alpha1.LabelPipePrefix + "a"
+	m.labels["dropped"][pipe] = v1alpha1.LabelPipeServed
+	m.labels["odd"][pipe], m.labels["odd"][v1alpha1.LabelServesPipes], m.labels["odd"][corev1.LabelOSStable] = v1alpha1.LabelPipeServed, "true", "linux"
+	m.labels["bare"] = map[string]string{v1alpha1.LabelServesPipes: "true", pipe: v1alpha1.LabelPipeServed}
+	m.labels["linux"] = map[string]string{corev1.LabelOSStable: "linux"}
+	for _, after := range []time.Duration{0, labelGrace} {
+		m.gave = nil
+		found := at(after, node("win-1", serves("a")), node("dropped", serves()))
+		if _, _, err := l.label(t.Context(), found); err != nil {
+			t.Error(err)
+		}
+		slices.Sort(m.gave)
+		if diff := cmp.Diff([]string{"bare", "dropped", "none", "odd", "win-1"}, m.gave); diff != "" {
+			t.Errorf("listed (-want +got):\n%s", diff)
+		}
+	}
+	for name, has := range m.labels {
+		if _, ok := has[pipe]; ok != (name == "win-1") {
+			t.Errorf("Node %s: %v", name, has)
+		}
+	}
+}
+
+// The label of all that serve a pipe stays as long as a label of one.
 func TestTheLabelOfAllGoesLast(t *testing.T) {
 	m, l := newMachines("win-1")
 	m.labels["win-1"][v1alpha1.LabelServesPipes], m.labels["win-1"][v1alpha1.LabelPipePrefix+"a"] = "true", v1alpha1.LabelPipeServed

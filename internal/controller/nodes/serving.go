@@ -31,6 +31,8 @@ type Serving struct {
 	heartbeats *heartbeats
 	changed    chan struct{}
 	pipes      atomic.Pointer[served.Pipes] // nil if nothing is known
+
+	fault fault // of the goroutine that is in Start
 }
 
 // AddServing gives the manager of every replica the part. The manager's scheme knows v1alpha1, and the account may do what the table in
@@ -56,7 +58,7 @@ func (s *Serving) Start(ctx context.Context) error {
 		if err == nil || ctx.Err() != nil {
 			break
 		}
-		s.log.Warn("which nodes serve which pipes is not known", zap.Error(err))
+		s.tell(err)
 		periodic.Sleep(ctx, every)
 	}
 	for ctx.Err() == nil {
@@ -67,20 +69,32 @@ func (s *Serving) Start(ctx context.Context) error {
 	return nil
 }
 
-// collect sums up the reports. What cannot be listed is not known.
+// collect sums up the reports. What cannot be listed is not known. The objects are the cache's own, and nothing here changes them.
 func (s *Serving) collect(ctx context.Context) {
 	var nodes v1alpha1.GuardedNodeList
-	if err := s.cached.List(ctx, &nodes); err != nil {
+	if err := s.cached.List(ctx, &nodes, client.UnsafeDisableDeepCopy); err != nil {
 		if ctx.Err() == nil {
-			s.log.Warn("which nodes serve which pipes is not known", zap.Error(err))
+			s.tell(err)
 		}
 		s.pipes.Store(nil)
 		return
 	}
+	s.tell(nil)
 	now := s.heartbeats.now()
 	s.pipes.Store(served.Collect(nodes.Items, func(n *v1alpha1.GuardedNode) bool {
-		return policyset.Decides(n) && now.Sub(s.heartbeats.last(n)) < v1alpha1.NodeSilentAfter
+		return served.Alive(n, s.heartbeats.last(n), now)
 	}))
+}
+
+// tell logs why nothing is known, and when that is over.
+func (s *Serving) tell(err error) {
+	switch {
+	case !s.fault.isNews(err):
+	case err != nil:
+		s.log.Warn("which nodes serve which pipes is not known", zap.Error(err))
+	default:
+		s.log.Info("which nodes serve which pipes is known")
+	}
 }
 
 // follow returns when all reports that exist are in the cache.

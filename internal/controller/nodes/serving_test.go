@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"go.uber.org/zap"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -154,5 +155,20 @@ func TestHeartbeatsAskForNoSummary(t *testing.T) {
 				t.Errorf("%s is no news", name)
 			}
 		}
+	}
+}
+
+// Once a second at most, each replica looks at all reports. It copies none, and changes none.
+func TestASummaryCopiesNoReport(t *testing.T) {
+	s := newServer()
+	s.put(node("win-1", serves("b", "a")))
+	before := s.nodes["win-1"].DeepCopy()
+	r := newServing(s, zap.NewNop(), atNoon)
+	r.collect(t.Context())
+	if !s.shared || r.Missing("a", "win-1") || !r.Missing("c", "win-1") {
+		t.Errorf("copied %t, misses a %t, c %t", !s.shared, r.Missing("a", "win-1"), r.Missing("c", "win-1"))
+	}
+	if diff := cmp.Diff(before, s.nodes["win-1"]); diff != "" {
+		t.Errorf("a report has changed:\n%s", diff)
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/pipeguard/pipeguard/api/v1alpha1"
 	"github.com/pipeguard/pipeguard/internal/controller/publish"
+	"github.com/pipeguard/pipeguard/internal/served"
 )
 
 // maxOthers is how many nodes a status names; its schema has the same bound.
@@ -151,6 +152,4 @@ func cannotRead(n *v1alpha1.GuardedNode, r publish.Result) bool {
 	return slices.ContainsFunc(r.Schemas, func(s string) bool { return !slices.Contains(n.Schemas, s) })
 }
 
-func (c *snapshot) isSilent(n *v1alpha1.GuardedNode) bool {
-	return c.now.Sub(c.heard(n)) >= v1alpha1.NodeSilentAfter
-}
+func (c *snapshot) isSilent(n *v1alpha1.GuardedNode) bool { return !served.Alive(n, c.heard(n), c.now) }

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
@@ -25,6 +26,15 @@ type object map[string]any
 func (o object) meta() map[string]any { return o["metadata"].(map[string]any) }
 
 func (o object) text(key string) string { s, _ := o.meta()[key].(string); return s }
+
+func (o object) labels() labels.Set {
+	out := labels.Set{}
+	given, _ := o.meta()["labels"].(map[string]any)
+	for key, value := range given {
+		out[key] = value.(string)
+	}
+	return out
+}
 
 func (o object) key() string { return o.text("namespace") + "/" + o.text("name") }
 
@@ -40,10 +50,11 @@ type apiServer struct {
 	kinds     map[string]map[string]object // by path of the kind without namespace, then by namespace/name
 	snapshots map[string][]object          // what is left of lists, by continue token
 	requests  []string
+	listed    map[string]int // objects that lists gave, by path
 }
 
 func newAPIServer(t testing.TB) *apiServer {
-	a := &apiServer{t: t, kinds: map[string]map[string]object{}, snapshots: map[string][]object{}}
+	a := &apiServer{t: t, kinds: map[string]map[string]object{}, snapshots: map[string][]object{}, listed: map[string]int{}}
 	a.namespace("default")
 	return a
 }
@@ -208,9 +219,14 @@ func (a *apiServer) one(w http.ResponseWriter, r *http.Request, path, key string
 func (a *apiServer) list(w http.ResponseWriter, r *http.Request, path, namespace string, metadata bool) {
 	token := r.URL.Query().Get("continue")
 	objects, ok := a.snapshots[token]
+	selector, err := labels.Parse(r.URL.Query().Get("labelSelector"))
+	if err != nil {
+		a.t.Error(err)
+		return
+	}
 	if token == "" {
 		for _, o := range a.kinds[path] {
-			if namespace == "" || o.text("namespace") == namespace {
+			if (namespace == "" || o.text("namespace") == namespace) && selector.Matches(o.labels()) {
 				objects = append(objects, o)
 			}
 		}
@@ -225,6 +241,7 @@ func (a *apiServer) list(w http.ResponseWriter, r *http.Request, path, namespace
 	}
 	list := map[string]any{"kind": "List", "apiVersion": "v1", "items": []object{}}
 	page := objects[:min(limit, len(objects))]
+	a.listed[path] += len(page)
 	meta := map[string]any{"resourceVersion": strconv.Itoa(a.version)}
 	if len(page) < len(objects) {
 		a.version++

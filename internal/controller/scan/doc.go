@@ -12,7 +12,7 @@
 // pass counts as incomplete in log and metrics.
 //
 // With Options.Standard the same findings are written in a kind that other projects define, too. What is wrong with those
-// reports, such as a cluster without their kinds, delays nothing else.
+// reports, such as a cluster without their kinds, delays nothing else; the next pass tries again.
 //
 // The service account of the process needs:
 //

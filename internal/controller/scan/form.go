@@ -14,6 +14,9 @@ import (
 // form is how the parts of a report are written as objects. Every form has a kind with a namespace and one without.
 type form struct {
 	namespaced, cluster kind
+	// selector selects the objects that are listed, by their labels; "" lists all. It may leave out others' alone: that the name of a
+	// report is taken is then found when it is created.
+	selector string
 	// documents puts all parts of one report into the form, in order.
 	documents func(parts []v1alpha1.Report) []document
 	// decode reads what an object of the form says.

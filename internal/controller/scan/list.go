@@ -45,6 +45,13 @@ type collector interface {
 	commit()
 }
 
+// listing says what to list, and in which form.
+type listing struct {
+	path     string
+	accept   string
+	selector string // of labels; "" selects everything
+}
+
 // lister lists objects in pages.
 type lister struct {
 	client     rest.Interface
@@ -53,26 +60,26 @@ type lister struct {
 	failed     func(path string, err error) // counts and logs
 }
 
-// list gives all objects at path to c, or returns an error. An object that is created or deleted meanwhile is in the
+// list gives all objects of a listing to c, or returns an error. An object that is created or deleted meanwhile is in the
 // list or not; all others are, once.
-func (l *lister) list(ctx context.Context, path, accept string, c collector) error {
+func (l *lister) list(ctx context.Context, of listing, c collector) error {
 	for attempt := 0; ; attempt++ {
 		c.restart()
-		err := l.pages(ctx, path, accept, c)
+		err := l.pages(ctx, of, c)
 		switch {
 		case err == nil:
 			return nil
 		case !isExpired(err) || attempt == restarts:
-			return fmt.Errorf("list %s: %w", path, err)
+			return fmt.Errorf("list %s: %w", of.path, err)
 		}
-		l.failed(path, err)
+		l.failed(of.path, err)
 	}
 }
 
-func (l *lister) pages(ctx context.Context, path, accept string, c collector) error {
+func (l *lister) pages(ctx context.Context, of listing, c collector) error {
 	for next := ""; ; {
 		var err error
-		if next, err = l.page(ctx, path, accept, next, c); err != nil {
+		if next, err = l.page(ctx, of, next, c); err != nil {
 			return err
 		}
 		c.commit()
@@ -83,11 +90,11 @@ func (l *lister) pages(ctx context.Context, path, accept string, c collector) er
 }
 
 // page reads one page, with as many attempts as it may take.
-func (l *lister) page(ctx context.Context, path, accept, token string, c collector) (next string, err error) {
+func (l *lister) page(ctx context.Context, of listing, token string, c collector) (next string, err error) {
 	wait := l.retryAfter
 	for attempt := 1; ; attempt++ {
 		c.page()
-		next, err = l.get(ctx, path, accept, token, c)
+		next, err = l.get(ctx, of, token, c)
 		switch {
 		case err == nil:
 			return next, nil
@@ -96,7 +103,7 @@ func (l *lister) page(ctx context.Context, path, accept, token string, c collect
 		case attempt == pageAttempts || !isPassing(err):
 			return "", err
 		}
-		l.failed(path, err)
+		l.failed(of.path, err)
 		if !periodic.Sleep(ctx, wait) {
 			return "", context.Cause(ctx)
 		}
@@ -104,10 +111,13 @@ func (l *lister) page(ctx context.Context, path, accept, token string, c collect
 	}
 }
 
-func (l *lister) get(ctx context.Context, path, accept, token string, c collector) (next string, err error) {
+func (l *lister) get(ctx context.Context, of listing, token string, c collector) (next string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, pageTimeout)
 	defer cancel()
-	req := l.client.Get().AbsPath(path).SetHeader("Accept", accept).Param("limit", strconv.Itoa(l.pageSize))
+	req := l.client.Get().AbsPath(of.path).SetHeader("Accept", of.accept).Param("limit", strconv.Itoa(l.pageSize))
+	if of.selector != "" {
+		req.Param("labelSelector", of.selector)
+	}
 	if token != "" {
 		req.Param("continue", token)
 	}

@@ -30,7 +30,8 @@ type pass struct {
 }
 
 // pass judges what exists and brings the reports in line. isComplete is true if it has judged everything and written
-// every report, those of a standard kind among them. An error means that it ended early: other policies decide, or ctx has ended.
+// every report of our own: one of a standard kind that fails is tried again by the next pass, whenever that is due. An error means that
+// it ended early: other policies decide, or ctx has ended.
 func (s *Scanner) pass(ctx context.Context, revision string) (isComplete bool, err error) {
 	s.began = s.options.Now()
 	p := &pass{Scanner: s, revision: revision, findings: map[string]map[string]*namespaceFindings{}}
@@ -64,14 +65,14 @@ func (s *Scanner) pass(ctx context.Context, revision string) (isComplete bool, e
 	if unread == 0 {
 		s.options.Completed()
 	}
-	return isComplete && p.standardFailures == 0, nil
+	return isComplete, nil
 }
 
 // judgeAll judges the objects of all kinds. An error ends the pass; a kind that cannot be listed does not.
 func (p *pass) judgeAll(ctx context.Context) error {
 	for _, k := range judgedKinds() {
 		c := &objectCollector{ctx: ctx, pass: p, kind: k}
-		if err := p.lists.list(ctx, k.path(""), acceptObjects, c); err != nil {
+		if err := p.lists.list(ctx, listing{path: k.path(""), accept: acceptObjects}, c); err != nil {
 			if end := p.ends(ctx, err); end != nil {
 				return end
 			}

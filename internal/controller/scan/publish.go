@@ -100,7 +100,7 @@ func (p *publication) look(ctx context.Context, isAbsent func(error) bool) error
 	p.there, p.held = map[address]existing{}, map[kind]bool{}
 	for _, k := range p.form.kinds() {
 		found := &reports{kind: k}
-		err := p.lists.list(ctx, k.path(""), acceptMetadata, found)
+		err := p.lists.list(ctx, listing{k.path(""), acceptMetadata, p.form.selector}, found)
 		if err == nil {
 			maps.Copy(p.there, found.found)
 			continue

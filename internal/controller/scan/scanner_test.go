@@ -237,6 +237,35 @@ func TestScansWhenAPermissionEnds(t *testing.T) {
 	})
 }
 
+// Standard reports that cannot be written change nothing of when a pass is due.
+func TestFailingStandardReportsDelayNoPassAndCauseNone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		end := time.Now().Add(3*time.Minute + 30*time.Second)
+		r := run(t, func(r *running, o *Options) {
+			r.api.pod("default", "a", "deny.PG001")
+			r.api.fault = answering("/apis/openreports.io/", -1, 403, metav1.StatusReasonForbidden)
+			o.Standard = OpenReports
+			o.NextChange = func(after time.Time) (time.Time, bool) { return end, after.Before(end) }
+		})
+		defer r.stop()
+		for _, step := range []struct {
+			after time.Duration
+			want  int
+			what  string
+		}{
+			{0, 1, "at once"}, {3 * time.Minute, 0, "until a permission ends"}, {32 * time.Second, 1, "when it has ended"},
+			{9 * time.Minute, 0, "within the interval"}, {2 * time.Minute, 1, "after it"},
+		} {
+			if n := r.ended(step.after); n != step.want {
+				t.Errorf("%d passes %s, want %d", n, step.what, step.want)
+			}
+			if gather(t, r.reg)["pipeguard_standard_reports state=failing"] != 1 {
+				t.Errorf("%s: the reports do not fail", step.what)
+			}
+		}
+	})
+}
+
 func TestMetricsExistWhileTheScannerRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := run(t)

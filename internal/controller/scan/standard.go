@@ -34,9 +34,10 @@ func (s Standard) Check() error {
 	return fmt.Errorf("%q: want None, PolicyReport or OpenReports", string(s))
 }
 
-// standardForm writes the reports of a standard kind, which is not NoStandard.
+// standardForm writes the reports of a standard kind, which is not NoStandard. Other products write theirs for each object of the cluster,
+// so that ours alone are listed.
 func standardForm(s Standard) form {
-	f := form{documents: func(parts []v1alpha1.Report) []document { return standardReports(s, parts) }, decode: decodeStandard}
+	f := form{selector: managedByLabel + "=" + managedBy, documents: func(parts []v1alpha1.Report) []document { return standardReports(s, parts) }, decode: decodeStandard}
 	switch s {
 	case PolicyReport:
 		group := schema.GroupVersion{Group: "wgpolicyk8s.io", Version: "v1alpha2"}

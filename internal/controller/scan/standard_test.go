@@ -350,7 +350,7 @@ func TestWhatFailsForStandardReportsIsTheirsAlone(t *testing.T) {
 		a.pod("default", "a", "deny.PG001.disks")
 		scanner := standardScanner(t, a, OpenReports)
 		a.fault = fault
-		incomplete(t, scanner) // so that it is tried again soon
+		complete(t, scanner)
 		m := metricsOf(t, scanner)
 		if m["pipeguard_standard_reports state=failing"] != 1 || m["pipeguard_standard_report_errors_total"] == 0 || m["pipeguard_scan_errors_total"] != 0 ||
 			m["pipeguard_scan_last_completed_timestamp_seconds"] == 0 {
@@ -384,6 +384,46 @@ func TestStandardReportsOfOthersAreNotTouched(t *testing.T) {
 		complete(t, standardScanner(t, a, s))
 		if after := a.standardReports(s); !reflect.DeepEqual(before, after) {
 			t.Errorf("%s: they changed from %+v to %+v", s, before, after)
+		}
+	}
+}
+
+// Other products write a report for each object of the cluster. They are not listed, whether one has the name of ours or not.
+func TestStandardReportsOfOthersAreNotListed(t *testing.T) {
+	for _, s := range standards() {
+		a := newAPIServer(t)
+		f := standardForm(s)
+		theirs := func(o object) { o.meta()["labels"] = map[string]any{managedByLabel: "kyverno"} }
+		for i := range 30 {
+			a.put(f.namespaced, "default", fmt.Sprintf("%036d", i), theirs)
+		}
+		a.namespace("taken")
+		a.put(f.namespaced, "taken", "pipeguard", theirs)
+		a.put(f.cluster, "", "pipeguard", theirs)
+		a.put(judgedKinds()[9], "", "pv", marked("deny.PG007"))
+		a.pod("taken", "a", "deny.PG001")
+		a.pod("default", "a", "deny.PG001")
+		before := a.standardReports(s)
+		scanner := standardScanner(t, a, s)
+		scanner.standard.lists.pageSize = 1
+		a.listed = map[string]int{}
+		complete(t, scanner)
+		complete(t, scanner)
+		if n := a.listed[f.namespaced.path("")] + a.listed[f.cluster.path("")]; n != 1 {
+			t.Errorf("%s: %d reports are listed, want our own, which the first of two passes wrote", s, n)
+		}
+		after := a.standardReports(s)
+		if _, ok := after["default/pipeguard"]; !ok || len(after) != len(before)+1 {
+			t.Errorf("%s: %d reports after %d", s, len(after), len(before))
+		}
+		for key, o := range before {
+			if !reflect.DeepEqual(after[key], o) {
+				t.Errorf("%s: %s changed to %+v", s, key, after[key])
+			}
+		}
+		// Each pass tells of those whose name is taken, and goes on.
+		if m := metricsOf(t, scanner); m["pipeguard_standard_report_errors_total"] != 4 || m["pipeguard_standard_reports state=written"] != 1 || m["pipeguard_scan_errors_total"] != 0 {
+			t.Errorf("%s: metrics %v", s, m)
 		}
 	}
 }

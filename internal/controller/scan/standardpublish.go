@@ -38,8 +38,8 @@ type standardPublisher struct {
 	state  standardState           // the last, so that a change of it is logged once
 }
 
-// standardPublication finds the standard reports that are there. What is wrong with them does not make the pass incomplete for anyone
-// else: it is counted and logged apart.
+// standardPublication finds the standard reports that are there. What is wrong with them does not make the pass incomplete: it is
+// counted and logged apart.
 func (p *pass) standardPublication(ctx context.Context) (*publication, error) {
 	s := &publication{publisher: &p.standard.publisher, pass: p, failed: func(message string, err error, fields ...zap.Field) {
 		if !errors.Is(err, errForeign) { // as with our own, a user keeps findings out of one namespace, and no more

@@ -11,6 +11,7 @@ import (
 
 	"github.com/pipeguard/pipeguard/api/v1alpha1"
 	"github.com/pipeguard/pipeguard/internal/policyset"
+	"github.com/pipeguard/pipeguard/internal/served"
 )
 
 // nodesCounted counts the Windows nodes of the cluster.
@@ -79,8 +80,12 @@ func (s *survey) node(c *check, out *nodesCounted, name string, n *v1alpha1.Guar
 		c.no(name, "has not reported: the node component is not installed on it, or does not run")
 		return
 	}
-	if silent := s.now.Sub(n.ReportedAt.Time); silent >= v1alpha1.NodeSilentAfter {
-		c.no(name, "has not reported for %s", silent.Round(time.Minute))
+	if !s.isAlive(n) {
+		if n.ReportedAt.After(s.now) {
+			c.no(name, "reported at %s, which is in the future: its clock is wrong, or that of this machine", n.ReportedAt.UTC().Format(time.RFC3339))
+		} else {
+			c.no(name, "has not reported for %s", s.now.Sub(n.ReportedAt.Time).Round(time.Minute))
+		}
 		return
 	}
 	out.Reporting++
@@ -89,6 +94,11 @@ func (s *survey) node(c *check, out *nodesCounted, name string, n *v1alpha1.Guar
 		return
 	}
 	out.Current++
+}
+
+// isAlive reports whether a node counts as one that reports. When it was last heard of, its own clock alone says here.
+func (s *survey) isAlive(n *v1alpha1.GuardedNode) bool {
+	return served.Alive(n, n.ReportedAt.Time, s.now)
 }
 
 // faultOf is why a node that reports does not enforce the cluster's policies as they are now; empty if it does.

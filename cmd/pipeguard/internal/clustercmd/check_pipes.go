@@ -20,7 +20,7 @@ func (s *survey) unservedPipes(ctx context.Context, reports map[string]*v1alpha1
 	for _, n := range reports {
 		nodes = append(nodes, *n)
 	}
-	pipes := served.Collect(nodes, func(n *v1alpha1.GuardedNode) bool { return s.now.Sub(n.ReportedAt.Time) < v1alpha1.NodeSilentAfter })
+	pipes := served.Collect(nodes, func(n *v1alpha1.GuardedNode) bool { return s.isAlive(n) })
 	var missing []string
 	err := s.list(ctx, policiesOf("pipepolicies"), func(raw []byte) error {
 		var p v1alpha1.PipePolicy

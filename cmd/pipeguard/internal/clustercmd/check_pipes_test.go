@@ -28,6 +28,8 @@ func TestPipesThatNoNodeServesAreNamed(t *testing.T) {
 	leaving.DeletionTimestamp = new(metav1.NewTime(now))
 	silent := report("silent", "csi-proxy-smb-v1")
 	silent.ReportedAt = metav1.NewTime(now.Add(-v1alpha1.NodeSilentAfter))
+	ahead := report("ahead", "csi-proxy-smb-v1")
+	ahead.ReportedAt = metav1.NewTime(now.Add(time.Hour))
 	var many []v1alpha1.PipePattern
 	for i := range maxShown + 2 {
 		many = append(many, v1alpha1.PipePattern(fmt.Sprintf("p%02d", i)))
@@ -43,6 +45,7 @@ func TestPipesThatNoNodeServesAreNamed(t *testing.T) {
 		"an object that goes":         {[]*v1alpha1.GuardedNode{report("a", "csi-proxy-disk-v1")}, []any{leaving}, ""},
 		"an earlier release":          {[]*v1alpha1.GuardedNode{report("a", "csi-proxy-disk-v1"), report("b")}, []any{policy("csi-proxy-smb-v1")}, ""},
 		"no reports":                  {nil, []any{policy("csi-proxy-smb-v1")}, ""},
+		"one from the future":         {[]*v1alpha1.GuardedNode{report("a", "csi-proxy-disk-v1"), ahead}, []any{policy("csi-proxy-smb-v1")}, "; no node that reports serves csi-proxy-smb-v1"},
 		"only silent ones":            {[]*v1alpha1.GuardedNode{silent}, []any{policy("csi-proxy-disk-v1")}, ""},
 		"more than there is room for": {[]*v1alpha1.GuardedNode{report("a", "x")}, []any{policy(many...)}, "; no node that reports serves p00, p01, p02, p03, p04, p05, p06, p07, p08, p09 and 2 more"},
 	} {
