@@ -44,7 +44,7 @@ type Keeper struct {
 
 	// What follows belongs to one term.
 	begun   map[types.UID]bool // configurations that were seen in force
-	held    map[string]bool    // entries that were seen with their rules, by the UID of their configuration and by name
+	held    map[string]bool    // entries that had their rules, by the UID of their configuration and by name
 	told    map[string]bool    // what is wrong and was said, by a key of its own
 	last    entries.Answer     // of the canary
 	asked   time.Time          // when that was
@@ -240,6 +240,12 @@ func (k *Keeper) fill(ctx context.Context, c *admissionregistrationv1.Validating
 	}
 	if err := k.options.Cluster.WriteRules(ctx, c, lacks); err != nil {
 		return false, err
+	}
+	for i := range lacks {
+		k.held[string(c.UID)+"/"+c.Webhooks[i].Name] = true
+		if !entries.IsFirst(c.Webhooks[i].Name) {
+			k.begun[c.UID] = true
+		}
 	}
 	if len(restored) > 0 {
 		names := strings.Join(restored, ", ")

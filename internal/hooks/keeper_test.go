@@ -215,6 +215,37 @@ func TestAllRulesAreBackAlthoughNoReplicaServes(t *testing.T) {
 	}
 }
 
+// A change before the next look is one, too.
+func TestRulesThatAreTakenAwayAtOnceAreBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMemory(t)
+		taken := false
+		r := run(t, m, func(o *Options) {
+			o.Cluster = &snatching{m, func(c *admissionregistrationv1.ValidatingWebhookConfiguration) {
+				if e := &c.Webhooks[0]; !taken && len(e.Rules) > 0 {
+					taken, e.Rules = true, nil
+				}
+			}}
+		})
+		after(time.Minute)
+		if got := m.inForce(t); !taken || len(got) != allEntries || !r.events.has(reasonRestored) {
+			t.Errorf("taken %t, in force are %q, events %q", taken, got, r.events.reasons)
+		}
+	})
+}
+
+// snatching has another hand change a configuration as soon as rules were written.
+type snatching struct {
+	*memory
+	snatch func(*admissionregistrationv1.ValidatingWebhookConfiguration)
+}
+
+func (s *snatching) WriteRules(ctx context.Context, c *admissionregistrationv1.ValidatingWebhookConfiguration, rules map[int]entries.Rules) error {
+	err := s.memory.WriteRules(ctx, c, rules)
+	s.change(s.snatch)
+	return err
+}
+
 // What is installed again comes into force as the first did, and nobody has changed it.
 func TestAConfigurationThatIsInstalledAgainIsNobodysChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
