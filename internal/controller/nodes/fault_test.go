@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -33,8 +34,10 @@ func TestAFaultThatLastsIsToldOnce(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			core, logged := observer.New(zap.InfoLevel)
-			attempts, fails := 0, undefined
-			run := start.with(zap.New(core), func() error { attempts++; return fails })
+			var attempts atomic.Int64
+			var fails atomic.Pointer[error]
+			fails.Store(&undefined)
+			run := start.with(zap.New(core), func() error { attempts.Add(1); return *fails.Load() })
 			ctx, cancel := context.WithCancel(t.Context())
 			done := make(chan error)
 			go func() { done <- run(ctx) }()
@@ -52,12 +55,12 @@ func TestAFaultThatLastsIsToldOnce(t *testing.T) {
 			}
 			after(time.Second, start.unknown)
 			after(100 * every)
-			if attempts < 100 {
-				t.Errorf("%s has tried %d times", name, attempts)
+			if n := attempts.Load(); n < 100 {
+				t.Errorf("%s has tried %d times", name, n)
 			}
-			fails = forbidden
+			fails.Store(&forbidden)
 			after(10*every, start.unknown)
-			fails = nil
+			fails.Store(new(error))
 			after(10*every, start.known)
 			cancel()
 			if err := <-done; err != nil {
