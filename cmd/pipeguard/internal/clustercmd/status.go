@@ -108,7 +108,7 @@ func (s *survey) run(ctx context.Context, guardNamespace string) (statusReport, 
 	replicas := s.replicasReady(ctx) // first: they say by which revision the cluster decides,
 	kept := s.floor(ctx)             // and with modes and floor what the configurations may ignore
 	modes := s.modes(ctx)
-	for _, c := range []check{s.objects(), s.changes(), s.probe(ctx), replicas, s.policies(ctx), modes, kept} {
+	for _, c := range []check{s.objects(ctx), s.changes(ctx), s.probe(ctx), replicas, s.policies(ctx), modes, kept} {
 		s.add(c)
 	}
 	s.add(s.existing(ctx))
