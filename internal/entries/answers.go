@@ -42,8 +42,8 @@ var (
 )
 
 // AnswerTo classifies the API server's answer to the creation of an object that the webhook must refuse by an entry. It goes by the text with which
-// the API server reports the answer of a webhook (ToStatusErr and ErrCallingWebhook of k8s.io/apiserver/pkg/admission/plugin/webhook) or of an admission policy. floors are the names of the
-// policies of the release's floor; the refusal of another policy is Other, whatever it says.
+// the API server reports the answer of a webhook (ToStatusErr and ErrCallingWebhook of k8s.io/apiserver/pkg/admission/plugin/webhook) or of an
+// admission policy. floors are the names of the policies of the release's floor; the refusal of another policy is Other, whatever it says.
 func AnswerTo(err error, entry string, floors ...string) Answer {
 	if err == nil {
 		return Admitted
