@@ -24,7 +24,7 @@ const (
 	Unreachable Answer = "unreachable"
 	// Undecided means that a replica of the webhook was asked by the entry and refused it for want of a decision.
 	Undecided Answer = "undecided"
-	// Floor means that the floor of a release refused it, before the webhook was asked.
+	// Floor means that the floor of the release refused it, before the webhook was asked.
 	Floor Answer = "floor"
 	// Other means that it was refused, but not by Pipeguard.
 	Other Answer = "other"
@@ -35,14 +35,16 @@ const (
 var (
 	byWebhook  = regexp.MustCompile(`(?s)^admission webhook "([^"]*)" denied the request: (.*)$`)
 	failedCall = regexp.MustCompile(`failed calling webhook "([^"]*)"`)
-	byFloor    = regexp.MustCompile(`^[a-z]+(?:\.[a-z]+)? "[^"]*" is forbidden: ValidatingAdmissionPolicy '[^']*' with binding '[^']*' denied request: ` + regexp.QuoteMeta(floor.RefusalBegins))
+	// byFloor finds the policy. Any policy can have a message that begins like that of a floor, but no two have one name.
+	byFloor = regexp.MustCompile(`^[a-z]+(?:\.[a-z]+)? "[^"]*" is forbidden: ValidatingAdmissionPolicy '([^']*)' with binding '[^']*' denied request: ` + regexp.QuoteMeta(floor.RefusalBegins))
 	// byRule finds the codes of the rules that refused, as messages begin lines with them.
 	byRule = regexp.MustCompile(`(?m)^(PG\d{3}): `)
 )
 
 // AnswerTo classifies the API server's answer to the creation of an object that the webhook must refuse by an entry. It goes by the text with which
-// the API server reports the answer of a webhook (ToStatusErr and ErrCallingWebhook of k8s.io/apiserver/pkg/admission/plugin/webhook) or of an admission policy.
-func AnswerTo(err error, entry string) Answer {
+// the API server reports the answer of a webhook (ToStatusErr and ErrCallingWebhook of k8s.io/apiserver/pkg/admission/plugin/webhook) or of an
+// admission policy. floors are the names of the policies of the release's floor; the refusal of another policy is Other, whatever it says.
+func AnswerTo(err error, entry string, floors ...string) Answer {
 	if err == nil {
 		return Admitted
 	}
@@ -61,11 +63,12 @@ func AnswerTo(err error, entry string) Answer {
 		}
 		return Undecided
 	}
+	if m := byFloor.FindStringSubmatch(text); m != nil && slices.Contains(floors, m[1]) {
+		return Floor
+	}
 	switch m := failedCall.FindStringSubmatch(text); {
 	case m != nil && strings.HasSuffix(m[1], Suffix):
 		return Unreachable
-	case byFloor.MatchString(text):
-		return Floor
 	case strings.Contains(text, `" cannot create resource "`), !isRefusal(status):
 		return None
 	}

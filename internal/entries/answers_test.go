@@ -33,8 +33,9 @@ func TestTheAnswerOfAnAPIServerIsUnderstood(t *testing.T) {
 		"by another entry":                        {denial(`admission webhook "host-podtemplates.pipeguard.dev" denied the request: Pipeguard refuses PodTemplate`), Other},
 		"quoted by another":                       {denial(`admission webhook "x" denied the request: admission webhook "podtemplates.pipeguard.dev" denied the request: Pipeguard refuses `), Other},
 		"by an admission policy":                  {denial(`podtemplates "pipeguard-canary" is forbidden: ValidatingAdmissionPolicy 'x' with binding 'x' denied request: no`), Other},
-		"by the floor, from which it is left out": {denial(`podtemplates "pipeguard-canary" is forbidden: ValidatingAdmissionPolicy 'x' with binding 'x' denied request: Pipeguard's floor refuses it. PG003`), Floor},
-		"the floor, by another":                   {denial(`admission webhook "x" denied the request: ValidatingAdmissionPolicy 'x' with binding 'x' denied request: Pipeguard's floor refuses it. `), Other},
+		"by the floor, from which it is left out": {denial(`podtemplates "pipeguard-canary" is forbidden: ValidatingAdmissionPolicy 'floor' with binding 'floor' denied request: Pipeguard's floor refuses it. PG003`), Floor},
+		"by a policy with the floor's words":      {denial(`podtemplates "pipeguard-canary" is forbidden: ValidatingAdmissionPolicy 'x' with binding 'floor' denied request: Pipeguard's floor refuses it. PG003`), Other},
+		"the floor, by another":                   {denial(`admission webhook "x" denied the request: ValidatingAdmissionPolicy 'floor' with binding 'floor' denied request: Pipeguard's floor refuses it. `), Other},
 		"admitted":                                {nil, Admitted},
 		"no replica":                              {apierrors.NewInternalError(errors.New(`failed calling webhook "podtemplates.pipeguard.dev": no endpoints available`)), Unreachable},
 		"another entry cannot be called":          {apierrors.NewInternalError(errors.New(`failed calling webhook "host-podtemplates.pipeguard.dev": EOF`)), Unreachable},
@@ -48,8 +49,15 @@ func TestTheAnswerOfAnAPIServerIsUnderstood(t *testing.T) {
 		"no API server":                           {errors.New("connection refused"), None},
 		"an unknown fault":                        {&apierrors.StatusError{ErrStatus: metav1.Status{Code: http.StatusBadGateway}}, None},
 	} {
-		if got := AnswerTo(c.err, Canary); got != c.want {
+		if got := AnswerTo(c.err, Canary, "other", "floor"); got != c.want {
 			t.Errorf("%s: %s, want %s", name, got, c.want)
+		}
+		want := c.want
+		if want == Floor {
+			want = Other
+		}
+		if got := AnswerTo(c.err, Canary); got != want {
+			t.Errorf("%s, of a release without a floor: %s, want %s", name, got, want)
 		}
 	}
 }

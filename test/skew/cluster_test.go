@@ -210,12 +210,7 @@ func TestTheFirstUpgradeHasAGapWithoutACopyOfTheConfiguration(t *testing.T) {
 	s.charted(now)
 	s.guard.SetProgram(now.program("webhook"))
 	s.upgrade(now)
-	harness.Eventually(t, startLimit, "status says that the configuration is in force", func(context.Context) error {
-		if states := s.status(now); states["objects"] != "ok" {
-			return fmt.Errorf("%v", states)
-		}
-		return nil
-	})
+	harness.Eventually(t, startLimit, "each entry has rules", func(context.Context) error { return s.haveRules() })
 	if err := s.api.Delete(t.Context(), s.configuration(name)); err != nil {
 		t.Fatal(err)
 	}
@@ -223,6 +218,35 @@ func TestTheFirstUpgradeHasAGapWithoutACopyOfTheConfiguration(t *testing.T) {
 	if admitted, all := asked(); admitted > 0 || all < 10 {
 		t.Errorf("%d of %d pods with every pipe were admitted", admitted, all)
 	}
+	if states := s.status(now); states["objects"] != "ok" {
+		t.Errorf("without the copy status says %v", states)
+	}
+}
+
+// resourcesOfEntries prints a line for each entry: its name, and what its rules are about. docs/versions.md has it.
+const resourcesOfEntries = `{range .webhooks[*]}{.name}: {.rules[*].resources}{"\n"}{end}`
+
+// haveRules returns an error if an entry for objects has no rules, by what the page about versions has an operator run.
+func (s *site) haveRules() error {
+	s.t.Helper()
+	page := release{files: harness.Root()}.read(s.t, "docs", "versions.md")
+	if !strings.Contains(page, " -o jsonpath='"+resourcesOfEntries+"'") {
+		s.t.Fatal("docs/versions.md says something else")
+	}
+	stdout, stderr, code, err := s.kubectl.Run(s.t.Context(), "", "get", "validatingwebhookconfiguration", cluster.ObjectConfiguration, "-o", "jsonpath="+resourcesOfEntries)
+	if err != nil || code != 0 {
+		return fmt.Errorf("exit code %d, %w: %s", code, err, stderr)
+	}
+	lines := strings.Split(strings.TrimSuffix(stdout, "\n"), "\n")
+	for _, line := range lines {
+		if name, resources, ok := strings.Cut(line, ": "); !ok || name == "" || !strings.HasPrefix(resources, "[") {
+			return fmt.Errorf("%s", stdout)
+		}
+	}
+	if all := len(s.configuration(cluster.ObjectConfiguration).Webhooks); len(lines) != all {
+		return fmt.Errorf("%d lines of %d entries: %s", len(lines), all, stdout)
+	}
+	return nil
 }
 
 // takesEffect is how long an API server takes to act by a changed configuration, with time to spare.

@@ -2,7 +2,8 @@ package clustercmd
 
 import (
 	"cmp"
-	"encoding/json"
+	"context"
+	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -10,13 +11,16 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/pipeguard/pipeguard/api/v1alpha1"
 	"github.com/pipeguard/pipeguard/internal/admission"
 	"github.com/pipeguard/pipeguard/internal/entries"
 )
 
 // sent is what a rule sends: an operation on a resource.
-type sent struct{ group, resource, operation string }
+type sent struct {
+	group, version, resource string
+	scope                    admissionregistrationv1.ScopeType
+	operation                admissionregistrationv1.OperationType
+}
 
 // sentOnceInForce is what entries send once they are in force.
 func sentOnceInForce(names ...string) (out []sent) {
@@ -26,7 +30,7 @@ func sentOnceInForce(names ...string) (out []sent) {
 			for _, resource := range r.Resources {
 				for _, operation := range r.Operations {
 					if resource != ephemeral || operation != admissionregistrationv1.Create { // which this subresource does not have
-						out = append(out, sent{r.APIGroups[0], resource, string(operation)})
+						out = append(out, sent{r.APIGroups[0], r.APIVersions[0], resource, *r.Scope, operation})
 					}
 				}
 			}
@@ -43,7 +47,7 @@ func judgesPolicies(w *admissionregistrationv1.ValidatingWebhook) bool {
 }
 
 // objects checks the configuration that has the API server ask about objects.
-func (s *survey) objects() check {
+func (s *survey) objects(ctx context.Context) check {
 	c := newCheck("objects")
 	if s.floorMode.replaces() && s.release.unread == nil {
 		c.Text = "no object is sent to the webhook: the floor stands in its place (floor.mode Only)"
@@ -54,23 +58,23 @@ func (s *survey) objects() check {
 		}
 		return c
 	}
-	if s.configured(&c, false) {
+	if s.configured(ctx, &c, false) {
 		c.Text = "the API server is configured to ask about every kind that is judged"
 	}
 	return c
 }
 
 // changes checks the configuration for policy objects.
-func (s *survey) changes() check {
+func (s *survey) changes(ctx context.Context) check {
 	c := newCheck("changes")
-	if s.configured(&c, true) {
+	if s.configured(ctx, &c, true) {
 		c.Text = "the API server is configured to ask before policy objects change"
 	}
 	return c
 }
 
-// configured checks the webhooks of all configurations that are of policies, or not. It returns whether there is no fault.
-func (s *survey) configured(c *check, ofPolicies bool) bool {
+// configured checks the webhooks of all configurations that are of policies, or not. It returns whether nothing is wrong or unknown.
+func (s *survey) configured(ctx context.Context, c *check, ofPolicies bool) bool {
 	c.Text = "the API server may not ask about everything"
 	if s.release.unread != nil {
 		c.Text = "the webhook configurations could not be read"
@@ -91,34 +95,28 @@ func (s *survey) configured(c *check, ofPolicies bool) bool {
 	found := false
 	for i := range s.release.configurations {
 		conf := &s.release.configurations[i]
-		isOne := false
+		var webhooks []*admissionregistrationv1.ValidatingWebhook
 		for j := range conf.Webhooks {
-			w := &conf.Webhooks[j]
-			if judgesPolicies(w) != ofPolicies {
-				continue
+			if w := &conf.Webhooks[j]; judgesPolicies(w) == ofPolicies {
+				webhooks = append(webhooks, w)
 			}
-			isOne = true
+		}
+		if len(webhooks) == 0 {
+			continue
+		}
+		found = true
+		for _, w := range webhooks {
 			prefix := entries.PrefixOf(w.Name)
 			for _, text := range s.faultsOf(w, prefix) {
-				c.no(conf.Name+", webhook "+w.Name, "%s", text)
+				c.no(aboutWebhook(conf, w), "%s", text)
 			}
 			if covered[prefix] == nil {
 				covered[prefix] = map[sent]bool{}
 			}
 			maps.Copy(covered[prefix], sentBy(w.Rules, wanted[prefix]))
 		}
-		if isOne {
-			found = true
-			if conf.Annotations[entries.DigestAnnotation] == "" {
-				c.Items = append(c.Items, item{conf.Name, "has no annotation " + entries.DigestAnnotation + ": whether its entries are as the chart made them is not known"})
-			}
-			if entries.Changed(conf, entries.Service{})[entries.PartEntries] { // faultsOf looks at the other parts
-				c.no(conf.Name, "its entries are not as the chart made them; compare it with the release")
-			}
-			if others := managersOf(conf.ManagedFields); len(others) > 1 {
-				c.no(conf.Name, "was written by more than one: %s; compare it with the release", strings.Join(others, ", "))
-			}
-		}
+		s.ports(ctx, c, conf, webhooks)
+		asMade(c, conf)
 	}
 	if !found {
 		c.Text = "there is no such webhook configuration: the API server does not ask"
@@ -132,7 +130,28 @@ func (s *survey) configured(c *check, ofPolicies bool) bool {
 			}
 		}
 	}
+	if c.State == stateUnknown {
+		c.Text = "whether the API server asks about everything is not known"
+	}
 	return c.State == stateOK
+}
+
+func aboutWebhook(conf *admissionregistrationv1.ValidatingWebhookConfiguration, w *admissionregistrationv1.ValidatingWebhook) string {
+	return conf.Name + ", webhook " + w.Name
+}
+
+// asMade checks that the entries of a configuration are as the chart made them, by its annotation and by who wrote them.
+func asMade(c *check, conf *admissionregistrationv1.ValidatingWebhookConfiguration) {
+	if conf.Annotations[entries.DigestAnnotation] == "" {
+		c.unknown(conf.Name, errors.New("has no annotation "+entries.DigestAnnotation+
+			", so whether its entries are as the chart made them is not known: compare it with the release; helm upgrade writes the annotation"))
+	}
+	if entries.Changed(conf, entries.Service{})[entries.PartEntries] { // faultsOf looks at the other parts
+		c.no(conf.Name, "its entries are not as the chart made them; compare it with the release")
+	}
+	if others := managersOf(conf.ManagedFields); len(others) > 1 {
+		c.no(conf.Name, "was written by more than one: %s; compare it with the release", strings.Join(others, ", "))
+	}
 }
 
 func groupResource(s sent) string {
@@ -195,25 +214,20 @@ func (s *survey) faultsOf(w *admissionregistrationv1.ValidatingWebhook, prefix s
 	return out
 }
 
-// sentBy is what rules send of what is wanted. A wildcard sends what it covers.
+// sentBy is what rules send of what is wanted. A wildcard sends what it covers, and a rule without a scope has every scope.
 func sentBy(rules entries.Rules, wanted []sent) map[sent]bool {
 	out := map[sent]bool{}
 	for _, want := range wanted {
+		resources := []string{want.resource, "*/*"}
+		if base, sub, isSub := strings.Cut(want.resource, "/"); isSub {
+			resources = append(resources, base+"/*", "*/"+sub)
+		} else {
+			resources = append(resources, "*")
+		}
 		for _, r := range rules {
-			has := func(list []string, values ...string) bool {
-				return slices.ContainsFunc(values, func(v string) bool { return slices.Contains(list, v) })
-			}
-			operation := slices.ContainsFunc(r.Operations, func(o admissionregistrationv1.OperationType) bool {
-				return o == admissionregistrationv1.OperationAll || string(o) == want.operation
-			})
-			version := has(r.APIVersions, "*", "v1", v1alpha1.GroupVersion().Version)
-			resources := []string{want.resource, "*/*"}
-			if base, sub, isSub := strings.Cut(want.resource, "/"); isSub {
-				resources = append(resources, base+"/*", "*/"+sub)
-			} else {
-				resources = append(resources, "*")
-			}
-			if operation && version && has(r.APIGroups, "*", want.group) && has(r.Resources, resources...) {
+			scope := r.Scope == nil || *r.Scope == admissionregistrationv1.AllScopes || *r.Scope == want.scope
+			if scope && containsAny(r.Operations, admissionregistrationv1.OperationAll, want.operation) && containsAny(r.APIVersions, "*", want.version) &&
+				containsAny(r.APIGroups, "*", want.group) && containsAny(r.Resources, resources...) {
 				out[want] = true
 			}
 		}
@@ -221,54 +235,6 @@ func sentBy(rules entries.Rules, wanted []sent) map[sent]bool {
 	return out
 }
 
-// ownManager begins the names by which the webhook itself writes.
-const ownManager = "pipeguard"
-
-// managersOf are the field managers, other than the webhook's own, that wrote something of webhooks beside the caBundle, sorted.
-func managersOf(fields []metav1.ManagedFieldsEntry) []string {
-	names := map[string]bool{}
-	for _, f := range fields {
-		if f.FieldsV1 == nil || strings.HasPrefix(f.Manager, ownManager) {
-			continue
-		}
-		var owned struct {
-			Webhooks map[string]json.RawMessage `json:"f:webhooks"`
-		}
-		if err := json.Unmarshal(f.FieldsV1.GetRawBytes(), &owned); err != nil {
-			names[f.Manager] = true // what is not understood may be anything
-			continue
-		}
-		for key, raw := range owned.Webhooks {
-			if key != "." && writesMore(raw) {
-				names[f.Manager] = true
-			}
-		}
-	}
-	return slices.Sorted(maps.Keys(names))
-}
-
-// writesMore reports whether owned fields of a webhook are more than its name and its caBundle.
-func writesMore(raw json.RawMessage) bool {
-	var fields map[string]json.RawMessage
-	if json.Unmarshal(raw, &fields) != nil {
-		return true
-	}
-	for key, value := range fields {
-		switch key {
-		case ".", "f:name":
-		case "f:clientConfig":
-			var config map[string]json.RawMessage
-			if json.Unmarshal(value, &config) != nil {
-				return true
-			}
-			for key := range config {
-				if key != "." && key != "f:caBundle" {
-					return true
-				}
-			}
-		default:
-			return true
-		}
-	}
-	return false
+func containsAny[T comparable](list []T, values ...T) bool {
+	return slices.ContainsFunc(values, func(v T) bool { return slices.Contains(list, v) })
 }

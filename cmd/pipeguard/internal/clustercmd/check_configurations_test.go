@@ -98,14 +98,66 @@ func TestWebhooksThatMayBeIgnored(t *testing.T) {
 	}
 }
 
-// Administrators who change entries on purpose remove the annotation.
+// Administrators who change entries on purpose remove the annotation, and so does an attacker.
 func TestEntriesOfWhichNobodySaysHowTheyWereMade(t *testing.T) {
-	f := strict()
-	f.webhook(t, func(w *admissionregistrationv1.ValidatingWebhook) { w.MatchConditions[0].Expression = "false" })
-	get[configurationOf](t, f, atConfigurations, 0).Annotations = nil
-	report, _ := f.survey(t)
-	if found := report.of(t, "objects"); found.State != stateOK || !strings.Contains(found.String(), "is not known") {
-		t.Errorf("got %s", found)
+	for i, name := range []string{"objects", "changes"} {
+		f := strict()
+		conf := get[configurationOf](t, f, atConfigurations, i)
+		for j := range conf.Webhooks {
+			conf.Webhooks[j].MatchConditions = []admissionregistrationv1.MatchCondition{{Name: "x", Expression: "request.userInfo.username != 'mallory'"}}
+		}
+		conf.Annotations = nil
+		report, got := f.survey(t)
+		found := report.of(t, name)
+		if got.code != cli.ExitBadInput || report.Verdict != verdictUnknown || found.State != stateUnknown || !strings.Contains(found.String(), "helm upgrade writes the annotation") {
+			t.Errorf("exit code %d, verdict %s, %s", got.code, report.Verdict, found)
+		}
+		conf.Webhooks[0].ClientConfig.CABundle = nil // a fault is one all the same
+		report, got = f.survey(t)
+		if found := report.of(t, name); got.code != cli.ExitNo || found.State != stateNo || !strings.Contains(found.String(), "helm upgrade writes the annotation") {
+			t.Errorf("with a fault: exit code %d, %s", got.code, found)
+		}
+	}
+}
+
+func TestRulesThatMatchNothingCoverNothing(t *testing.T) {
+	every := func(i int, change func(*admissionregistrationv1.Rule)) func(*fakeAPI) {
+		return func(f *fakeAPI) {
+			webhooks := get[configurationOf](t, f, atConfigurations, i).Webhooks
+			for j := range webhooks {
+				for k := range webhooks[j].Rules {
+					change(&webhooks[j].Rules[k].Rule)
+				}
+			}
+		}
+	}
+	scope := func(s admissionregistrationv1.ScopeType) func(*admissionregistrationv1.Rule) {
+		return func(r *admissionregistrationv1.Rule) { r.Scope = &s }
+	}
+	versions := func(v ...string) func(*admissionregistrationv1.Rule) {
+		return func(r *admissionregistrationv1.Rule) { r.APIVersions = v }
+	}
+	findsFaults(t, map[string]fault{
+		"pods of the cluster":           {every(0, scope(admissionregistrationv1.ClusterScope)), "objects", "CREATE of pods is not sent"},
+		"ephemeral containers":          {every(0, scope(admissionregistrationv1.ClusterScope)), "objects", "UPDATE of pods/ephemeralcontainers is not sent"},
+		"volumes of namespaces":         {every(0, scope(admissionregistrationv1.NamespacedScope)), "objects", "CREATE of persistentvolumes is not sent"},
+		"policies of namespaces":        {every(1, scope(admissionregistrationv1.NamespacedScope)), "changes", "CREATE of pipepolicies.pipeguard.dev is not sent"},
+		"pods of another version":       {every(0, versions("v1alpha1")), "objects", "CREATE of pods is not sent"},
+		"policies of another version":   {every(1, versions("v1")), "changes", "CREATE of pipepolicies.pipeguard.dev is not sent"},
+		"rules without versions at all": {every(0, versions()), "objects", "CREATE of pods is not sent"},
+	})
+	for name, change := range map[string]func(*admissionregistrationv1.Rule){
+		"every scope": scope(admissionregistrationv1.AllScopes), "no scope": func(r *admissionregistrationv1.Rule) { r.Scope = nil },
+		"every version": versions("*"), "one more version": func(r *admissionregistrationv1.Rule) { r.APIVersions = append([]string{"v0"}, r.APIVersions...) },
+		"every group":    func(r *admissionregistrationv1.Rule) { r.APIGroups = []string{"*"} },
+		"every resource": func(r *admissionregistrationv1.Rule) { r.Resources = []string{"*/*"} },
+	} {
+		f := strict()
+		every(0, change)(f)
+		every(1, change)(f)
+		if report, got := f.survey(t); got.code != cli.ExitYes {
+			t.Errorf("%s: exit code %d, %s, %s", name, got.code, report.of(t, "objects"), report.of(t, "changes"))
+		}
 	}
 }
 

@@ -31,6 +31,14 @@ type floorOf struct{ Mode, Name string }
 // replaces says that the floor stands in place of the webhook for objects.
 func (f floorOf) replaces() bool { return f.Mode == floorOnly }
 
+// policies are the names of the floor's policies; there are none if the release keeps no floor, or it is not known whether it does.
+func (f floorOf) policies() []string {
+	if f.Mode != floorAlways && !f.replaces() {
+		return nil
+	}
+	return floor.Names(f.Name)
+}
+
 // floor checks that the API server has the floor that the configuration asks for, made of the policies that decide.
 func (s *survey) floor(ctx context.Context) check {
 	c := newCheck("floor")

@@ -32,16 +32,19 @@ func probes(namespace string) []probed {
 			"apiVersion": "apps/v1", "kind": "Deployment", "metadata": name,
 			"spec": map[string]any{"selector": map[string]any{"matchLabels": labels}, "template": template},
 		}},
+		// Which every floor leaves to the webhook, also one that the API server reads from files.
+		{"PodTemplate " + admission.APICanaryName, core + "/podtemplates", entries.Canary, admission.APICanary(namespace).Object},
 	}
 }
 
 // probe asks whether the API server asks.
 func (s *survey) probe(ctx context.Context) check {
 	c := newCheck("probe")
+	floors := s.floorMode.policies()
 	for _, p := range probes(s.namespace) {
 		about := "the dry run of a " + p.kind + " in namespace " + s.namespace
 		err := s.tryCreate(ctx, p.path, p.object)
-		switch answer := entries.AnswerTo(err, p.entry); answer {
+		switch answer := entries.AnswerTo(err, p.entry, floors...); answer {
 		case entries.Refused:
 			c.Text = about + " was refused by Pipeguard"
 			return c
@@ -72,7 +75,7 @@ func (s *survey) probeBehind(ctx context.Context, c *check) {
 	}
 	canary := admission.APICanary(s.namespace)
 	err := s.tryCreate(ctx, "/api/v1/namespaces/"+s.namespace+"/podtemplates", canary.Object)
-	switch answer := entries.AnswerTo(err, entries.Canary); answer {
+	switch answer := entries.AnswerTo(err, entries.Canary, s.floorMode.policies()...); answer {
 	case entries.Refused:
 		c.Text += "; what the floor leaves to the webhook was refused by that"
 	case entries.Admitted:

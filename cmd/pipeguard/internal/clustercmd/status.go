@@ -21,11 +21,13 @@ func NewStatus() *cobra.Command {
 
   objects   the webhook configuration for pods, workloads and PersistentVolumes: its rules cover every kind that is judged, the
             caBundle is set, no failure is ignored unless the floor is in force, no selector or match condition was added, and only
-            one manager wrote it. With floor.mode Only there is none
+            one manager wrote it. Without the annotation in which the chart says what it made, it is unknown. With floor.mode Only
+            there is none
   changes   the webhook configuration for policy objects, in the same way
   probe     whether the API server asks the webhook: a pod with the directory of all pipes is sent as a dry run to the namespace of
-            --namespace, or of the context, and Pipeguard must refuse it: the webhook, or the floor before it is asked. If you may not create pods there, or another admission
-            plugin refuses it first, the probe is a PodTemplate, then a Deployment
+            --namespace, or of the context, and Pipeguard must refuse it: the webhook, or the floor that the release keeps
+            before it is asked. If you may not create pods there, or another admission plugin refuses it first, the probe is a
+            PodTemplate, then a Deployment, then the PodTemplate that every floor leaves to the webhook
   replicas  the webhook's replicas are ready and decide by one revision
   policies  PipePolicies and PolicyModules are ready and published; the action is Deny at admission, and Enforce on nodes
   modes     the parameters: action, hostProcess, equalPower and hostPaths are Deny, and requirement is not met by "privileged" alone;
@@ -108,7 +110,7 @@ func (s *survey) run(ctx context.Context, guardNamespace string) (statusReport, 
 	replicas := s.replicasReady(ctx) // first: they say by which revision the cluster decides,
 	kept := s.floor(ctx)             // and with modes and floor what the configurations may ignore
 	modes := s.modes(ctx)
-	for _, c := range []check{s.objects(), s.changes(), s.probe(ctx), replicas, s.policies(ctx), modes, kept} {
+	for _, c := range []check{s.objects(ctx), s.changes(ctx), s.probe(ctx), replicas, s.policies(ctx), modes, kept} {
 		s.add(c)
 	}
 	s.add(s.existing(ctx))
