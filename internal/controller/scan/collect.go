@@ -8,9 +8,12 @@ import (
 
 // objectCollector collects judged objects by namespace.
 type objectCollector struct {
-	ctx  context.Context // of the pass, not of the page: an object is judged whether or not its page comes to its end
-	pass *pass
-	kind kind
+	ctx   context.Context // of the pass, not of the page: an object is judged whether or not its page comes to its end
+	pass  *pass
+	kind  kind
+	order int // the kind's place among judgedKinds
+	// since is how many pages of other kinds the selection has.
+	since int
 
 	raw      []byte // memory of the present object, used again for the next
 	pending  []judgedObject
@@ -22,9 +25,19 @@ type judgedObject struct {
 	verdict   *verdict
 }
 
-func (c *objectCollector) restart() { c.findings = map[string]*namespaceFindings{} }
+func (p *pass) newCollector(ctx context.Context, order int, k kind) *objectCollector {
+	return &objectCollector{ctx: ctx, pass: p, kind: k, order: order, since: p.selection.pages}
+}
 
-func (c *objectCollector) page() { c.pending = c.pending[:0] }
+func (c *objectCollector) restart() {
+	c.findings = map[string]*namespaceFindings{}
+	c.pass.selection.dropSince(c.since)
+}
+
+func (c *objectCollector) page() {
+	c.pending = c.pending[:0]
+	c.pass.selection.dropSince(c.pass.selection.pages)
+}
 
 func (c *objectCollector) add(raw []byte) error {
 	began := time.Now()
@@ -40,11 +53,17 @@ func (c *objectCollector) add(raw []byte) error {
 	if err != nil {
 		return err
 	}
-	c.pending = append(c.pending, judgedObject{h.namespace, newVerdict(c.kind, &h, &j)})
+	v := newVerdict(c.kind, &h, &j)
+	if err := c.pass.selection.add(h.namespace, c.order, v.results); err != nil {
+		return err
+	}
+	v.results = nil // the selection has what may be listed
+	c.pending = append(c.pending, judgedObject{h.namespace, v})
 	return c.pass.pause(c.ctx, time.Since(began))
 }
 
 func (c *objectCollector) commit() {
+	c.pass.selection.commit()
 	for _, j := range c.pending {
 		s := c.findings[j.namespace]
 		if s == nil {

@@ -7,10 +7,16 @@ import (
 )
 
 // series is what findings are counted by: a rule and its effect.
-type series struct {
-	effect, code string
-	// isKnown is true for rules that the policies describe; the metrics count all others together.
-	isKnown bool
+type series struct{ effect, code string }
+
+// otherCode stands for all rules that the policies do not describe: their codes may be computed, a new one for each object.
+const otherCode = "other"
+
+func seriesOf(f Finding) series {
+	if !f.Known {
+		return series{effectOf(f), otherCode}
+	}
+	return series{effectOf(f), ruleOf(f)}
 }
 
 // counts counts findings. The zero value is empty.

@@ -5,8 +5,8 @@
 // Each pass judges everything. 10,000 pods of 8 KB and 500 more with six pipes each take 1.4 s of CPU, 0.2 % of a core
 // with a pass in ten minutes: 130 µs for a pod and 440 µs for one with pipes, twice and 1.3 times as much as judging it
 // alone. BenchmarkPass measures it; docs/performance.md has the table. A pass judges one object at a time and pauses for
-// as long as it judges, so that reviews go on. Memory holds one object, and the findings until they are published; from
-// one pass to the next, only which content each report has.
+// as long as it judges, so that reviews go on. Memory holds one object, and until they are published the findings that
+// reports list, which are bounded; all others are only counted. From one pass to the next it holds which content each report has.
 //
 // A report never lacks objects silently: while a list cannot be read to its end, the report that was there stays, and the
 // pass counts as incomplete in log and metrics.

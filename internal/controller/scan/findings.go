@@ -1,23 +1,17 @@
 package scan
 
 import (
-	"slices"
+	"fmt"
 
 	"github.com/pipeguard/pipeguard/api/v1alpha1"
 	"github.com/pipeguard/pipeguard/internal/admission"
 )
 
-// maxListed bounds the results of one namespace and kind. It is beyond what clusters have, and below what would fill
-// memory and etcd if someone set out to; what is beyond it is counted, in results that say so.
-const maxListed = 50_000
-
 // namespaceFindings are what a pass found in the objects of one namespace and kind.
 type namespaceFindings struct {
 	number   int
 	summary  v1alpha1.ReportSummary
-	results  []v1alpha1.ReportResult
-	more     counts // findings that results leaves out
-	counts   counts // all findings
+	counts   counts
 	violated map[string]int32
 	modes    map[admission.OtherMode]int32 // pods
 }
@@ -39,25 +33,31 @@ func (s *namespaceFindings) take(v *verdict) {
 		}
 		s.modes[m]++
 	}
-	if len(s.results)+len(v.results) > maxListed {
-		s.more.add(v.counts)
-		return
-	}
-	s.results = append(s.results, v.results...)
 }
 
-// all returns the results, the last of them about what is not listed.
-func (s *namespaceFindings) all(k kind, namespace string) []v1alpha1.ReportResult {
-	out := slices.Clip(s.results)
-	for _, key := range s.more.sorted() {
+// unlisted returns results about the findings beyond those that are listed.
+func (s *namespaceFindings) unlisted(k kind, namespace string, listed counts) (out []v1alpha1.ReportResult) {
+	for _, key := range s.counts.sorted() {
+		n := s.counts[key] - listed[key]
+		if n <= 0 {
+			continue
+		}
 		out = append(out, v1alpha1.ReportResult{
 			Rule:    key.code,
 			Effect:  key.effect,
 			Subject: v1alpha1.ReportSubject{APIVersion: k.apiVersion(), Kind: k.gvk.Kind, Namespace: namespace, Name: "*"},
-			Message: notListed(s.more[key], "in objects of this kind"),
+			Message: notListed(n, key),
 		})
 	}
 	return out
+}
+
+func notListed(n int32, key series) string {
+	rule := "this rule"
+	if key.code == otherCode {
+		rule = "rules that the policies do not describe"
+	}
+	return fmt.Sprintf("%d more findings of %s in objects of this kind, not listed one by one", n, rule)
 }
 
 func addSummary(sum *v1alpha1.ReportSummary, more v1alpha1.ReportSummary) {

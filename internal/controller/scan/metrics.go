@@ -96,11 +96,7 @@ func (m *metrics) register(reg prometheus.Registerer) (undo func(), err error) {
 func (m *metrics) completed(s *totals, at time.Time) {
 	values := map[[2]string]int32{}
 	for key, n := range s.counts {
-		code := key.code
-		if !key.isKnown {
-			code = "other"
-		}
-		values[[2]string{key.effect, code}] += n
+		values[[2]string{key.effect, key.code}] = n
 	}
 	for labels := range m.published {
 		if _, ok := values[labels]; !ok {

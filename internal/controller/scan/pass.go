@@ -16,6 +16,8 @@ type pass struct {
 	*Scanner
 	revision string
 	findings map[string]map[string]*namespaceFindings // by resource and namespace
+	// selection is what the reports list of the findings.
+	selection *selection
 	// What could not be read to its end keeps its reports as they are: of all namespaces, or of the objects without one.
 	holdsNamespaces, holdsCluster bool
 
@@ -34,7 +36,7 @@ type pass struct {
 // it ended early: other policies decide, or ctx has ended.
 func (s *Scanner) pass(ctx context.Context, revision string) (isComplete bool, err error) {
 	s.began = s.options.Now()
-	p := &pass{Scanner: s, revision: revision, findings: map[string]map[string]*namespaceFindings{}}
+	p := &pass{Scanner: s, revision: revision, findings: map[string]map[string]*namespaceFindings{}, selection: newSelection()}
 	s.options.Log.Info("scan begins", zap.String(logkeys.Revision, revision))
 	if err := p.judgeAll(ctx); err != nil {
 		s.options.Log.Info("scan ends early", zap.String(logkeys.Revision, revision), zap.Error(err))
@@ -70,13 +72,14 @@ func (s *Scanner) pass(ctx context.Context, revision string) (isComplete bool, e
 
 // judgeAll judges the objects of all kinds. An error ends the pass; a kind that cannot be listed does not.
 func (p *pass) judgeAll(ctx context.Context) error {
-	for _, k := range judgedKinds() {
-		c := &objectCollector{ctx: ctx, pass: p, kind: k}
+	for i, k := range judgedKinds() {
+		c := p.newCollector(ctx, i, k)
 		if err := p.lists.list(ctx, listing{path: k.path(""), accept: acceptObjects}, c); err != nil {
 			if end := p.ends(ctx, err); end != nil {
 				return end
 			}
 			p.fail(k, err)
+			c.restart()
 			continue
 		}
 		p.findings[k.resource] = c.findings

@@ -1,7 +1,6 @@
 package scan
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
@@ -22,10 +21,16 @@ const (
 func (p *pass) parts(namespace string) ([]v1alpha1.Report, error) {
 	var summary v1alpha1.ReportSummary
 	var results []v1alpha1.ReportResult
-	for _, k := range judgedKinds() {
+	kinds := judgedKinds()
+	listed := make([]counts, len(kinds))
+	for _, c := range p.selection.of(namespace) {
+		listed[c.kind].addOne(c.series)
+		results = append(results, c.ReportResult)
+	}
+	for i, k := range kinds {
 		if found := p.findings[k.resource][namespace]; found != nil {
 			addSummary(&summary, found.summary)
-			results = append(results, found.all(k, namespace)...)
+			results = append(results, found.unlisted(k, namespace, listed[i])...)
 		}
 	}
 	slices.SortStableFunc(results, compareResults)
@@ -38,11 +43,11 @@ func divide(revision string, summary v1alpha1.ReportSummary, results []v1alpha1.
 	for start := 0; start < len(results); {
 		size, end := 0, start
 		for ; end < len(results) && end-start < maxResults; end++ {
-			text, err := json.Marshal(results[end])
+			more, err := sizeOf(&results[end])
 			if err != nil {
-				return nil, fmt.Errorf("encode a result: %w", err)
+				return nil, err
 			}
-			if size += len(text) + 1; size > maxBytes && end > start {
+			if size += more; size > maxBytes && end > start {
 				break
 			}
 		}

@@ -2,7 +2,6 @@ package scan
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -18,14 +17,10 @@ const (
 	maxShort   = 320 // a kind and a name, of 253 characters at most, and what is between them
 )
 
-// maxPerObject bounds the results of one object. An object of one megabyte can have a hundred thousand findings, and
-// its author fixes the first of them first; the others are counted, in results that say so.
-const maxPerObject = 100
-
 // verdict is what is kept of one judged object.
 type verdict struct {
 	summary  v1alpha1.ReportSummary
-	results  []v1alpha1.ReportResult
+	results  []candidate
 	counts   counts
 	violated []string // policies that govern what has no permission, each once
 	// otherModes are those whose subject a pod would be in its other mode, each once. Templates make pods, which count.
@@ -44,24 +39,24 @@ func newVerdict(k kind, h *head, j *Judged) *verdict {
 		Controller: admission.Plain(h.controller, maxShort),
 	}
 	isStatic := h.isMirror && k.gvk.Kind == "Pod"
-	result := func(rule, effect string) v1alpha1.ReportResult {
-		return v1alpha1.ReportResult{Rule: rule, Effect: effect, Subject: subject, StaticPod: isStatic}
+	result := func(key series, rule string) candidate {
+		return candidate{series: key, ReportResult: v1alpha1.ReportResult{Rule: rule, Effect: key.effect, Subject: subject, StaticPod: isStatic}}
 	}
 	if j.Failure != "" {
-		r := result(admission.CodeFailure, effectError)
+		key := series{effectError, admission.CodeFailure}
+		r := result(key, key.code)
 		r.Message = admission.Plain(j.Failure, maxMessage)
 		v.summary.Error = 1
-		v.counts.addOne(series{effectError, admission.CodeFailure, true})
-		v.results = []v1alpha1.ReportResult{r}
+		v.counts.addOne(key)
+		v.results = []candidate{r}
 		return v
 	}
 	v.summary.Judged = 1
 	if len(j.Findings) == 0 {
 		return v
 	}
-	var left counts
 	for i, f := range slices.SortedStableFunc(slices.Values(j.Findings), compareFindings) {
-		key := series{effectOf(f), ruleOf(f), f.Known}
+		key := seriesOf(f)
 		v.counts.addOne(key)
 		v.count(key.effect)
 		if isViolation(key.effect, f) {
@@ -71,10 +66,10 @@ func newVerdict(k kind, h *head, j *Judged) *verdict {
 			}
 		}
 		if i >= maxPerObject {
-			left.addOne(key)
 			continue
 		}
-		r := result(key.code, key.effect)
+		r := result(key, ruleOf(f))
+		r.nth = i
 		r.Severity = admission.Plain(f.Severity, maxShort)
 		r.Field = admission.Plain(f.Finding.Field, maxField)
 		r.Message = admission.Plain(f.Text, maxMessage)
@@ -83,11 +78,6 @@ func newVerdict(k kind, h *head, j *Judged) *verdict {
 	}
 	slices.Sort(v.violated)
 	v.violated = slices.Compact(v.violated)
-	for _, key := range left.sorted() {
-		r := result(key.code, key.effect)
-		r.Message = notListed(left[key], "in this object")
-		v.results = append(v.results, r)
-	}
 	return v
 }
 
@@ -109,10 +99,6 @@ func (v *verdict) count(effect string) {
 	default:
 		v.summary.Deny++
 	}
-}
-
-func notListed(n int32, where string) string {
-	return fmt.Sprintf("%d more findings of this rule %s, not listed one by one", n, where)
 }
 
 // effectOf is the effect of a finding. An unknown one refuses, as in admission.

@@ -68,51 +68,29 @@ func TestOnlyPodsAreStaticPods(t *testing.T) {
 	}
 }
 
-func TestObjectWithTooManyFindingsSaysHowManyAreNotListed(t *testing.T) {
+func TestAnObjectListsItsFirstFindings(t *testing.T) {
 	var findings []Finding
 	for n := range 300 {
 		findings = append(findings, finding("PG004", "warn", fmt.Sprintf("w%03d", n)))
 	}
-	for n := range 90 {
+	for n := range 15 {
 		findings = append(findings, finding("PG001", "deny", fmt.Sprintf("d%03d", n)))
 	}
 	v := podVerdict(findings...)
-	if d := cmp.Diff(v1alpha1.ReportSummary{Judged: 1, Deny: 90, Warn: 300}, v.summary); d != "" {
+	if d := cmp.Diff(v1alpha1.ReportSummary{Judged: 1, Deny: 15, Warn: 300}, v.summary); d != "" {
 		t.Errorf("summary (-want +got):\n%s", d)
 	}
-	if len(v.results) != maxPerObject+1 {
+	if len(v.results) != maxPerObject {
 		t.Fatalf("%d results", len(v.results))
 	}
-	for i, r := range v.results[:90] {
-		if r.Effect != "deny" {
-			t.Errorf("result %d is %s: what is refused comes first", i, r.Effect)
+	for i, r := range v.results {
+		want := fmt.Sprintf("d%03d", i)
+		if i >= 15 {
+			want = fmt.Sprintf("w%03d", i-15)
 		}
-	}
-	last := v.results[maxPerObject]
-	if last.Rule != "PG004" || last.Effect != "warn" || !strings.HasPrefix(last.Message, "290 more findings") {
-		t.Errorf("the last result is %+v", last)
-	}
-}
-
-func TestSlotWithTooManyFindingsSaysHowManyAreNotListed(t *testing.T) {
-	k := judgedKinds()[0]
-	s := &namespaceFindings{}
-	for range maxListed + 10 {
-		s.take(podVerdict(finding("PG001", "deny", "")))
-	}
-	all := s.all(k, "n")
-	if len(all) != maxListed+1 || s.summary.Deny != maxListed+10 {
-		t.Fatalf("%d results, deny %d", len(all), s.summary.Deny)
-	}
-	want := v1alpha1.ReportResult{
-		Rule: "PG001", Effect: "deny", Message: "10 more findings of this rule in objects of this kind, not listed one by one",
-		Subject: v1alpha1.ReportSubject{APIVersion: "v1", Kind: "Pod", Namespace: "n", Name: "*"},
-	}
-	if d := cmp.Diff(want, all[maxListed]); d != "" {
-		t.Errorf("the last result (-want +got):\n%s", d)
-	}
-	if again := s.all(k, "n"); len(again) != len(all) {
-		t.Errorf("asked again, %d results", len(again))
+		if r.Field != want {
+			t.Errorf("result %d is about %s, want %s: what is refused comes first", i, r.Field, want)
+		}
 	}
 }
 
@@ -120,32 +98,38 @@ func TestSlotWithTooManyFindingsSaysHowManyAreNotListed(t *testing.T) {
 func TestNoFindingIsDropped(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 200 {
-		var findings []Finding
-		for range r.IntN(400) {
-			f := finding([]string{"PG001", "PG004", "", "custom\x1b"}[r.IntN(4)], []string{"deny", "warn", "audit", "?"}[r.IntN(4)], fmt.Sprint(r.IntN(5)))
-			f.Known = r.IntN(2) == 0
-			findings = append(findings, f)
-		}
-		v := podVerdict(findings...)
-		total := int32(0)
-		for _, result := range v.results {
-			n := int32(1)
-			if _, err := fmt.Sscanf(result.Message, "%d more findings", &n); err != nil {
-				n = 1
+		p := testPass()
+		want := int32(0)
+		for i := range 1 + r.IntN(4) {
+			var findings []Finding
+			for range r.IntN(100) {
+				f := finding([]string{"PG001", "PG004", "", "custom\x1b"}[r.IntN(4)], []string{"deny", "warn", "audit", "?"}[r.IntN(4)], fmt.Sprint(r.IntN(5)))
+				f.Known = r.IntN(2) == 0
+				findings = append(findings, f)
 			}
-			total += n
+			want += int32(len(findings))
+			p.take(t, r.IntN(3), fmt.Sprint("p", i), findings...)
+		}
+		parts, err := p.parts("n")
+		if err != nil {
+			t.Fatal(err)
+		}
+		total, summary := int32(0), int32(0)
+		for _, part := range parts {
+			summary = findings(part.Summary)
+			for _, result := range part.Results {
+				total += standsFor(result)
+			}
 		}
 		counted := int32(0)
-		for _, n := range v.counts {
+		for _, n := range p.totals().counts {
 			counted += n
 		}
-		if want := int32(len(findings)); total != want || counted != want || findingsOf(v) != want {
-			t.Fatalf("%d findings: %d in results, %d counted, %d in the summary", want, total, counted, findingsOf(v))
+		if total != want || counted != want || summary != want {
+			t.Fatalf("%d findings: %d in results, %d counted, %d in the summary", want, total, counted, summary)
 		}
 	}
 }
-
-func findingsOf(v *verdict) int32 { return findings(v.summary) }
 
 // Templates make pods, and these are counted. What somebody permits is no matter of its mode.
 func TestAPodCountsOnceForEachSubjectInItsOtherMode(t *testing.T) {
@@ -158,7 +142,7 @@ func TestAPodCountsOnceForEachSubjectInItsOtherMode(t *testing.T) {
 	high := of("audit", a)
 	high.Severity = "high"
 	judged := &Judged{Findings: []Finding{of("deny", a), of("deny", a, b), high, of("warn", admission.OtherMode{Policy: "permitted"})}}
-	p := &pass{findings: map[string]map[string]*namespaceFindings{}}
+	p := testPass()
 	for i, k := range judgedKinds() {
 		s := &namespaceFindings{}
 		p.findings[k.resource] = map[string]*namespaceFindings{"n": s}
