@@ -193,7 +193,7 @@ func TestFullNamespacesShareWhatThereIs(t *testing.T) {
 		}
 	}
 	add("before", 5)
-	for n := range 50 {
+	for n := range 40 {
 		add(fmt.Sprint("full", n), 900)
 	}
 	add("after", 5)
@@ -203,7 +203,7 @@ func TestFullNamespacesShareWhatThereIs(t *testing.T) {
 		}
 	}
 	least, most := len(s.of("full0")), 0
-	for n := range 50 {
+	for n := range 40 {
 		got := len(s.of(fmt.Sprint("full", n)))
 		least, most = min(least, got), max(most, got)
 	}
@@ -367,7 +367,7 @@ func TestATenantFillsNeitherMemoryNorEtcdWithItsReport(t *testing.T) {
 		t.Fatal(err)
 	}
 	active, _ := engine.Active()
-	c := &crowd{t: t, objects: 15, writes: map[string]int{}, bytes: map[string]int{}}
+	c := &crowd{t: t, objects: 8, writes: map[string]int{}, bytes: map[string]int{}}
 	s, _ := newScanner(t, nil, func(o *Options) {
 		o.Config, o.Judge, o.Revision, o.Standard = c.config(), Reviews(reviewer, engine), active.Revision, OpenReports
 	})
