@@ -286,7 +286,7 @@ func (k *Keeper) watch(ctx context.Context, objects *admissionregistrationv1.Val
 func (k *Keeper) ask(ctx context.Context) error {
 	err := k.options.Cluster.Canary(ctx, k.options.CanaryNamespace)
 	k.last, k.asked = entries.AnswerTo(err, entries.Canary), k.options.Now()
-	if k.last == entries.Undecided || k.last == entries.Floor {
+	if k.last == entries.Undecided {
 		k.last = entries.Other
 	}
 	k.options.Metrics.answered(k.last)
