@@ -130,7 +130,7 @@ func TestWhatIsOlderThanTheWebhookIsReported(t *testing.T) {
 }
 
 func TestAReportThatIsTooLargeForOneObjectHasParts(t *testing.T) {
-	const pods, pipes = 30, 40
+	const pods, pipes = 60, 20 // what one object may list
 	ungoverned(t)
 	space := namespace(t, "parts")
 	before(t, func() {
