@@ -18,7 +18,7 @@ type Answer string
 const (
 	// Refused means that a replica of the webhook was asked by the entry and refused it by a rule.
 	Refused Answer = "refused"
-	// Admitted means that nobody was asked, or the failure policy let it pass.
+	// Admitted means that the webhook was not asked, or that the failure policy let the object pass.
 	Admitted Answer = "admitted"
 	// Unreachable means that the API server could not call the webhook.
 	Unreachable Answer = "unreachable"

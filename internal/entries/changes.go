@@ -52,8 +52,7 @@ func Digest(entries []admissionregistrationv1.ValidatingWebhook) (string, error)
 	return hex.EncodeToString(sum[:]), nil
 }
 
-// Changed returns the parts of a configuration that are not as the chart made them. Without an annotation, nobody says how the
-// entries were made.
+// Changed returns the parts of a configuration that are not as the chart made them. Without the annotation, a change of its entries is not seen.
 func Changed(c *admissionregistrationv1.ValidatingWebhookConfiguration, s Service) map[string]bool {
 	out := map[string]bool{}
 	for _, e := range c.Webhooks {

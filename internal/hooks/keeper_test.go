@@ -246,7 +246,7 @@ func (s *snatching) WriteRules(ctx context.Context, c *admissionregistrationv1.V
 	return err
 }
 
-// What is installed again comes into force as the first did, and nobody has changed it.
+// A configuration that is installed again comes into force like the first one, and does not count as changed.
 func TestAConfigurationThatIsInstalledAgainIsNobodysChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMemory(t)
