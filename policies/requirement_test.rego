@@ -13,8 +13,9 @@ test_there_are_unusable_parameters if count(unusable) == 49
 test_unusable_parameters_refuse_whatever_is_guarded if {
 	every bad in unusable {
 		every candidate in guarded {
-			admission.decision.allowed == false with input as candidate with data.pipeguard.parameters as bad
-			"PG001" in codes(admission.findings) with input as candidate with data.pipeguard.parameters as bad
+			decision := admission.decision with input as candidate with data.pipeguard.parameters as bad
+			decision.allowed == false
+			"PG001" in codes(decision.findings)
 		}
 	}
 }

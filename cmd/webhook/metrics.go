@@ -25,7 +25,7 @@ func newPolicyMetrics(reg prometheus.Registerer) *policyMetrics {
 			Name: "pipeguard_policy_activated_timestamp_seconds", Help: "When the policies that decide were activated.",
 		}),
 		tests: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "pipeguard_policy_tests", Help: "Tests that the policies that decide have passed.",
+			Name: "pipeguard_policy_tests", Help: "Tests that ran here before the policies that decide were activated. Those of the built-in policies ran when the program was made.",
 		}),
 		attempts: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "pipeguard_policy_activations_total", Help: "Attempts to activate policies by result (activated, refused).",

@@ -40,6 +40,9 @@ func TestANewPolicyDecidesAndAnUnfitOneDoesNot(t *testing.T) {
 	if a := p.review(t, "team-a", `\\.\pipe\acme_agent`); !a.Allowed {
 		t.Fatalf("refused before there is a rule: %s", a.Result.Message)
 	}
+	if _, metrics := p.get(t, "metrics", "/metrics"); strings.Contains(metrics, "\npipeguard_policy_tests 0\n") {
+		t.Error("a policy from a directory decides without its tests")
+	}
 	harness.Replace(t, filepath.Join(dir, "acme.rego"), `package pipeguard.admission
 
 # METADATA

@@ -43,7 +43,8 @@ func newServer(ctx context.Context, o options, stdout io.Writer, log *zap.Logger
 		return nil, err
 	}
 	s.source.warn(log)
-	if s.engine, err = policy.New(policy.Options{Log: log}); err != nil {
+	// The built-in policies passed their tests when this program was made.
+	if s.engine, err = policy.New(policy.Options{BaseTested: o.PolicyDir == "", Log: log}); err != nil {
 		return nil, err
 	}
 	mode := newStandalone

@@ -55,6 +55,7 @@ func TestTheProcessRefusesAdmitsRecordsAndStops(t *testing.T) {
 		`pipeguard_admission_http_responses_total{code="400"} 1`,
 		`pipeguard_policy_activations_total{result="activated"} 1`,
 		`pipeguard_policy_info{revision="` + denied.AuditAnnotations["revision"] + `"} 1`,
+		`pipeguard_policy_tests 0`, // those of the built-in policies ran when it was made
 		`pipeguard_canary_denied 1`,
 		`pipeguard_audit_write_failures_total 0`,
 	} {
