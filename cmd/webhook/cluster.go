@@ -61,6 +61,7 @@ func newCluster(o options, s *server) (mode, error) {
 		Cache: cache.Options{
 			ByObject:         controller.CacheOf(o.podNamespace),
 			DefaultTransform: cache.TransformStripManagedFields(),
+			NewInformer:      controller.NewInformer,
 		},
 	}); err != nil {
 		return mode{}, fmt.Errorf("connect to the cluster: %w", err)

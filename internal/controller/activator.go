@@ -2,13 +2,16 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
 
+	"github.com/pipeguard/pipeguard/api/v1alpha1"
 	"github.com/pipeguard/pipeguard/internal/admission"
 	"github.com/pipeguard/pipeguard/internal/logkeys"
 	"github.com/pipeguard/pipeguard/internal/periodic"
@@ -47,6 +50,7 @@ type Activator struct {
 
 	before Outcome // the attempt before; its Err says whether it is repeated
 	tried  bool    // there was one
+	good   attempt // that decides
 }
 
 func newActivator(o Options, from objects) *Activator {
@@ -130,7 +134,9 @@ func (a *Activator) attempt(ctx context.Context) {
 	}
 	var s policy.Snapshot
 	if err == nil {
-		s, err = a.activate(ctx, next)
+		if s, err = a.activate(ctx, next); err != nil {
+			a.withdraw(ctx, next)
+		}
 	}
 	if ctx.Err() != nil {
 		return // an activation that was cut off says nothing about the policies
@@ -155,6 +161,38 @@ func (a *Activator) gather(ctx context.Context) (next attempt, about string, err
 	return next, about, err
 }
 
+// withdraw takes back, when next is refused, PipePolicies that decide by content that they never had: it was told of under the generation
+// that they have now, without fields of a definition that the API server did not yet serve. They are no last good ones to go on with.
+func (a *Activator) withdraw(ctx context.Context, next attempt) {
+	never := func(p v1alpha1.PipePolicy) bool {
+		return slices.ContainsFunc(next.pipes, func(now v1alpha1.PipePolicy) bool {
+			return keyOf(kindPipePolicy, &now) == keyOf(kindPipePolicy, &p) && now.Generation == p.Generation && !sameSpec(&now, &p)
+		})
+	}
+	rest := a.good
+	rest.pipes = slices.DeleteFunc(slices.Clone(rest.pipes), never)
+	if len(rest.pipes) == len(a.good.pipes) {
+		return
+	}
+	s, err := a.activate(ctx, rest)
+	about, unhashed := rest.hash()
+	if err = errors.Join(err, unhashed); err != nil {
+		if ctx.Err() == nil {
+			a.log.Error("policies that were read without their new fields cannot be taken back, and go on deciding", zap.Error(err))
+		}
+		return
+	}
+	a.before.Active, a.before.ActiveAttempt = rest.generations(), about
+	a.took(about, s, rest)
+	a.log.Warn("policies that were read without their new fields decide no longer", zap.String(logkeys.Attempt, about), zap.String(logkeys.Revision, s.Revision()))
+}
+
+// took notes what decides.
+func (a *Activator) took(about string, s policy.Snapshot, from attempt) {
+	a.good = from
+	a.activated.Store(&Activated{about, s.Revision(), from.pipes, from.params})
+}
+
 func (a *Activator) activate(ctx context.Context, next attempt) (policy.Snapshot, error) {
 	modules, err := a.assemble(next.base, next.params, next.pipes, next.modules)
 	if err != nil {
@@ -168,7 +206,7 @@ func (a *Activator) conclude(next attempt, about string, s policy.Snapshot, err 
 	outcome := Outcome{Attempted: about, Err: err, Generations: next.generations(), Active: a.before.Active, ActiveAttempt: a.before.ActiveAttempt, At: a.now()}
 	if err == nil {
 		outcome.Active, outcome.ActiveAttempt = outcome.Generations, about
-		a.activated.Store(&Activated{about, s.Revision(), next.pipes, next.params})
+		a.took(about, s, next)
 	}
 	if active, ok := a.engine.Active(); ok {
 		outcome.Revision = active.Revision()

@@ -202,6 +202,39 @@ func TestWhatIsUnfitLeavesTheLastGoodDeciding(t *testing.T) {
 	})
 }
 
+// What an object never was is no last good one: see ADR 0079.
+func TestWhatWasReadWithoutItsNewFieldsIsTakenBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		objects := newMemory()
+		objects.modules = []v1alpha1.PolicyModule{policyModule("a", 1, goodRego)}
+		objects.pipes = []v1alpha1.PipePolicy{pipePolicy("p", 1), pipePolicy("q", 1)}
+		r := run(t, objects)
+		good := r.latest(t)
+		narrower := pipePolicy("p", 1)
+		narrower.Unknown = "spec.zones"
+		// What else is unfit does not keep it.
+		objects.set([]v1alpha1.PipePolicy{narrower, pipePolicy("q", 2)}, []v1alpha1.PolicyModule{policyModule("a", 2, brokenRego)})
+		calm()
+		bad := r.latest(t)
+		want := map[ObjectKey]int64{{Kind: "PolicyModule", Name: "a", UID: "uid-a"}: 1, {Kind: "PipePolicy", Name: "q", UID: "uid-q"}: 1}
+		if diff := cmp.Diff(want, bad.Active); diff != "" || bad.Err == nil || bad.ActiveAttempt == good.ActiveAttempt {
+			t.Errorf("outcome %+v: %s", bad, diff)
+		}
+		if active, _ := r.Activated(); len(active.PipePolicies) != 1 || active.PipePolicies[0].Name != "q" || active.Attempt != bad.ActiveAttempt {
+			t.Errorf("activated %+v", active)
+		}
+		// An older one that was different is a last good one.
+		later := pipePolicy("q", 3)
+		later.Unknown = "spec.zones"
+		objects.set([]v1alpha1.PipePolicy{narrower, later}, []v1alpha1.PolicyModule{policyModule("a", 1, goodRego)})
+		calm()
+		if o := r.latest(t); !maps.Equal(o.Active, want) || o.Err == nil {
+			t.Errorf("outcome %+v", o)
+		}
+		r.stop(t)
+	})
+}
+
 func TestAReplicaWithoutALastGoodDecidesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		objects := newMemory()

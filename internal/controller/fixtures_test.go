@@ -43,8 +43,13 @@ test_bad_is_refused if not admission.allowed with input as {"bad": true}
 	}}
 }
 
-// assembleFiles puts the files of PolicyModules beside those of the base, and knows nothing else.
-func assembleFiles(base policy.Modules, _ admission.Parameters, _ []v1alpha1.PipePolicy, modules []v1alpha1.PolicyModule) (policy.Modules, error) {
+// assembleFiles puts the files of PolicyModules beside those of the base, and refuses PipePolicies with unknown fields. It knows nothing else.
+func assembleFiles(base policy.Modules, _ admission.Parameters, pipes []v1alpha1.PipePolicy, modules []v1alpha1.PolicyModule) (policy.Modules, error) {
+	for _, p := range pipes {
+		if p.Unknown != "" {
+			return policy.Modules{}, fmt.Errorf("%s: %s is unknown", p.Name, p.Unknown)
+		}
+	}
 	out := policy.Modules{Files: map[string]string{}, Data: base.Data}
 	for name, text := range base.Files {
 		out.Files[name] = text

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -103,10 +104,23 @@ func notify(ctx context.Context, from cache.Cache, o client.Object, differs func
 	return nil
 }
 
-// differs reports whether an update changes what decides. Writing the status does not: it would have every replica attempt again.
+// differs reports whether an update changes what decides. Writing the status does not: it would have every replica attempt again. One
+// generation can be told of twice, first without fields that the API server's definition did not have yet.
 func differs(before, after client.Object) bool {
 	return before.GetGeneration() != after.GetGeneration() || before.GetUID() != after.GetUID() ||
-		(before.GetDeletionTimestamp() == nil) != (after.GetDeletionTimestamp() == nil)
+		(before.GetDeletionTimestamp() == nil) != (after.GetDeletionTimestamp() == nil) || !sameSpec(before, after)
+}
+
+func sameSpec(before, after client.Object) bool {
+	switch b := before.(type) {
+	case *v1alpha1.PipePolicy:
+		a, ok := after.(*v1alpha1.PipePolicy)
+		return ok && a.Unknown == b.Unknown && equality.Semantic.DeepEqual(a.Spec, b.Spec)
+	case *v1alpha1.PolicyModule:
+		a, ok := after.(*v1alpha1.PolicyModule)
+		return ok && a.Unknown == b.Unknown && equality.Semantic.DeepEqual(a.Spec, b.Spec)
+	}
+	return false
 }
 
 func (c cached) list(ctx context.Context) (policyObjects, error) {

@@ -159,6 +159,8 @@ func TestWritingAStatusIsNoChangeOfPolicies(t *testing.T) {
 		"a status":       {func(p *v1alpha1.PipePolicy) { p.Status.Revision, p.ResourceVersion = "sha256:1", "2" }, false},
 		"a label":        {func(p *v1alpha1.PipePolicy) { p.Labels = map[string]string{"x": "y"} }, false},
 		"a generation":   {func(p *v1alpha1.PipePolicy) { p.Generation++ }, true},
+		"a field":        {func(p *v1alpha1.PipePolicy) { p.Unknown = "spec.zones" }, true},
+		"a subject":      {func(p *v1alpha1.PipePolicy) { p.Spec.Subjects = []v1alpha1.Subject{lasting("x")} }, true},
 		"another object": {func(p *v1alpha1.PipePolicy) { p.UID = "other" }, true},
 		"a deletion":     {func(p *v1alpha1.PipePolicy) { p.DeletionTimestamp = ending("x", 0).ExpiresAt }, true},
 	} {

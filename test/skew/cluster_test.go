@@ -310,8 +310,7 @@ func TestAStoredFieldOfALaterReleaseStopsTheObject(t *testing.T) {
 	}
 	s.decides("disk-inventory", 1)
 	s.laterDefinition(now)
-	later := filepath.Join(t.TempDir(), "later.yaml")
-	harness.Replace(t, later, strings.Replace(now.read(t, "config", "samples", "pipepolicy_exception.yaml"), "      containers: [collector]\n", "      containers: [collector]\n      zones: [a]\n", 1))
+	later := laterPolicy(t, now)
 	harness.Eventually(t, startLimit, "the webhook refuses a policy of the later release", func(context.Context) error {
 		said, ok := s.apply("-f", later)
 		if ok {
@@ -333,19 +332,7 @@ func TestAStoredFieldOfALaterReleaseStopsTheObject(t *testing.T) {
 		}
 		return nil
 	})
-	harness.Eventually(t, startLimit, "it is refused", func(ctx context.Context) error {
-		var p v1alpha1.PipePolicy
-		if err := s.api.Client.Get(ctx, client.ObjectKey{Name: "disk-inventory"}, &p); err != nil {
-			return err
-		}
-		if p.Unknown != "spec.subjects[0].zones" {
-			return fmt.Errorf("unknown are %q", p.Unknown)
-		}
-		if text := asJSON(t, p.Status); !strings.Contains(text, "does not know spec.subjects[0].zones: upgrade the webhook") {
-			return fmt.Errorf("%s", text)
-		}
-		return nil
-	})
+	s.refusesUnknown()
 	s.refuses() // by what was active before
 
 	// A replica that has nothing from before permits nothing.
@@ -362,6 +349,63 @@ func TestAStoredFieldOfALaterReleaseStopsTheObject(t *testing.T) {
 	if err := fresh.Ready(t.Context()); err == nil {
 		t.Error("a replica without policies is ready")
 	}
+}
+
+// For a second or more after a definition has changed, the API server tells of objects as the definition before had them, to those who watched
+// before: without the fields that it did not have.
+func TestAFieldStoredTogetherWithItsDefinitionStopsTheObject(t *testing.T) {
+	_, now := releases(t)
+	s := install(t, now, now)
+	if said, ok := s.apply(now.samples()...); !ok {
+		t.Fatal(said)
+	}
+	s.decides("disk-inventory", 1)
+	if err := s.guard.SuspendPolicies(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	later := laterPolicy(t, now)
+	s.laterDefinition(now)
+	harness.Eventually(t, startLimit, "the policy of the later release is stored", func(ctx context.Context) error {
+		var p v1alpha1.PipePolicy
+		said, ok := s.apply("-f", later)
+		if err := s.api.Client.Get(ctx, client.ObjectKey{Name: "disk-inventory"}, &p); err != nil || !ok || p.Unknown == "" {
+			return fmt.Errorf("%s, unknown are %q, %w", said, p.Unknown, err)
+		}
+		return nil
+	})
+	s.refusesUnknown()
+	s.refuses() // by what was active before
+}
+
+// refusesUnknown waits until disk-inventory is stored with a field of a later release, and its status says that it is refused for that.
+func (s *site) refusesUnknown() {
+	s.t.Helper()
+	harness.Eventually(s.t, startLimit, "it is refused", func(ctx context.Context) error {
+		var p v1alpha1.PipePolicy
+		if err := s.api.Client.Get(ctx, client.ObjectKey{Name: "disk-inventory"}, &p); err != nil {
+			return err
+		}
+		if p.Unknown != "spec.subjects[0].zones" {
+			return fmt.Errorf("unknown are %q", p.Unknown)
+		}
+		if text := asJSON(s.t, p.Status); !strings.Contains(text, "does not know spec.subjects[0].zones: upgrade the webhook") {
+			return fmt.Errorf("%s", text)
+		}
+		return nil
+	})
+}
+
+// laterPolicy is a file with the policy disk-inventory, narrowed by a field that laterDefinition adds.
+func laterPolicy(t *testing.T, now release) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "later.yaml")
+	const at = "      containers: [collector]\n"
+	text := now.read(t, "config", "samples", "pipepolicy_exception.yaml")
+	if strings.Count(text, at) != 1 {
+		t.Fatalf("%d subjects with a container", strings.Count(text, at))
+	}
+	harness.Replace(t, file, strings.Replace(text, at, at+"      zones: [a]\n", 1))
+	return file
 }
 
 // laterDefinition adds a field to subjects, as the CRDs of a later release would.
