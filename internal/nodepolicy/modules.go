@@ -54,9 +54,11 @@ const Entrypoint = "data.pipeguard.node.decision"
 // maxInput bounds an input in bytes. It holds the longest lists of the longest texts that a call is shown with, twice.
 const maxInput = 256 << 10
 
-// EngineOptions returns o as nodes use it: with the entrypoint, the checks and the bound of inputs.
+// EngineOptions returns o as nodes use it: with the entrypoint, what rules ask for first, the checks and the bound of inputs.
 func EngineOptions(o policy.Options) policy.Options {
 	o.Entrypoint = Entrypoint
+	// A request that is passed on unread is null, and its operation a name that the client chose: it is evaluated each time.
+	o.Selector = &policy.Selector{Texts: [2]string{"group", "operation"}, Types: map[string]string{"request": "object", "peer": "object", "named": "boolean"}}
 	o.Checks = slices.Concat(checks(), o.Checks)
 	if o.MaxInputBytes == 0 {
 		o.MaxInputBytes = maxInput

@@ -141,6 +141,10 @@ func (e *Engine) DecideWith(ctx context.Context, s Snapshot, sender turns.Sender
 	if err := checkInput(input, e.options.MaxInputBytes); err != nil {
 		return Decision{}, fault(ReasonInputSize, err)
 	}
+	slot := s.s.settled.find(input)
+	if d, ok := slot.remembered(); ok && ctx.Err() == nil {
+		return d, nil
+	}
 	done, err := e.slots.Take(ctx, sender)
 	switch {
 	case errors.Is(err, turns.ErrBusy):
@@ -151,7 +155,11 @@ func (e *Engine) DecideWith(ctx context.Context, s Snapshot, sender turns.Sender
 		return Decision{}, fault(ReasonOverload, errors.Join(errBusy, err))
 	}
 	defer done()
-	return s.s.decide(ctx, input, &e.made, e.options.Timeout, e.options.work())
+	d, err := s.s.decide(ctx, input, &e.made, e.options.Timeout, e.options.work())
+	if err == nil {
+		slot.remember(d)
+	}
+	return d, err
 }
 
 var errBusy = errors.New("all evaluation slots are taken")

@@ -20,6 +20,8 @@ const DefaultEntrypoint = "data.pipeguard.admission.decision"
 type Options struct {
 	// Entrypoint is the document asked for: {"allowed": bool, "findings": [Finding…]}. Default DefaultEntrypoint.
 	Entrypoint string
+	// Selector names what many decisions follow from alone, which are then made once. Nil means that each is evaluated.
+	Selector *Selector
 	// Timeout bounds the processor time of one evaluation, that of the thread on which it runs. By the clock, an evaluation and the wait for a slot
 	// before it may each take 20 times as long: the clock also runs while a starved process does not, each time-out refuses a request, and
 	// clients wait for seconds. Default 250 ms: an evaluation takes well under one. OPA looks at it between expressions, so a single

@@ -20,7 +20,8 @@ type snapshot struct {
 	object    bool
 	companion any
 	decision  query
-	advice    *query // nil if no module gives advice
+	advice    *query   // nil if no module gives advice
+	settled   *settled // nil without a selector
 }
 
 // Snapshot describes an activated set of policies.
@@ -61,13 +62,16 @@ func (p *program) snapshot(ctx context.Context, revision string, data document) 
 	if err != nil {
 		return nil, err
 	}
-	ref = ref[:len(ref)-1].Append(ast.StringTerm(adviceName))
-	if len(p.compiler.GetRulesExact(ref)) > 0 {
-		advice, err := p.prepare(ctx, ref.String(), data)
+	adviceRef := ref[:len(ref)-1].Append(ast.StringTerm(adviceName))
+	if len(p.compiler.GetRulesExact(adviceRef)) > 0 {
+		advice, err := p.prepare(ctx, adviceRef.String(), data)
 		if err != nil {
 			return nil, err
 		}
 		s.advice = &advice
+	}
+	if p.options.Selector != nil {
+		s.settled = newSettled(p.options.Selector, p.readings(ref, adviceRef).follow)
 	}
 	return s, nil
 }
