@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"strconv"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -42,12 +43,12 @@ func array[T any](l *line, entries []T, write func(*line, T)) {
 
 // key writes a field's name. Names are ours and need no escapes.
 func (l *line) key(name string) {
-	if l.out[len(l.out)-1] != '{' {
-		l.out = append(l.out, ',')
+	if l.out[len(l.out)-1] == '{' {
+		l.out = append(l.out, '"')
+	} else {
+		l.out = append(l.out, ',', '"')
 	}
-	l.out = append(l.out, '"')
-	l.out = append(l.out, name...)
-	l.out = append(l.out, '"', ':')
+	l.out = append(append(l.out, name...), '"', ':')
 }
 
 func (l *line) text(name, value string) {
@@ -141,10 +142,18 @@ func (l *line) json(name string, value json.RawMessage) {
 	l.out = append(l.out, inert.JSON(compact.Bytes())...)
 }
 
+// asItIs says of each byte whether a record writes it as it is, in a text or outside one.
+var asItIs = func() (is [256]bool) {
+	for c := 0x20; c < 0x7F; c++ {
+		is[c] = !strings.ContainsRune("\"\\<>&", rune(c))
+	}
+	return is
+}()
+
 // isPlain says whether JSON has nothing that a record would write otherwise.
 func isPlain(value []byte) bool {
 	for _, c := range value {
-		if c <= 0x20 || c >= 0x7F || c == '<' || c == '>' || c == '&' {
+		if !asItIs[c] && c != '"' && c != '\\' || c == ' ' {
 			return false
 		}
 	}
@@ -155,39 +164,38 @@ func isPlain(value []byte) bool {
 // already: escapes make a text six times as long, and what is too long is thrown away.
 func appendText(out []byte, s string) []byte {
 	out = append(out, '"')
-	start := 0
-	for i := 0; i < len(s); {
-		if len(out) > MaxRecord {
-			return out
+	for {
+		n := 0
+		for n < len(s) && asItIs[s[n]] {
+			n++
 		}
-		c := s[i]
-		if c >= 0x20 && c < 0x7F && c != '"' && c != '\\' && c != '<' && c != '>' && c != '&' {
-			i++
-			continue
+		out = append(out, s[:n]...)
+		if s = s[n:]; s == "" || len(out) > MaxRecord {
+			return append(out, '"')
 		}
-		out = append(out, s[start:i]...)
-		r, n := utf8.DecodeRuneInString(s[i:])
-		switch {
-		case c == '"' || c == '\\':
-			out = append(out, '\\', c)
-		case c == '\b':
-			out = append(out, '\\', 'b')
-		case c == '\f':
-			out = append(out, '\\', 'f')
-		case c == '\n':
-			out = append(out, '\\', 'n')
-		case c == '\r':
-			out = append(out, '\\', 'r')
-		case c == '\t':
-			out = append(out, '\\', 't')
-		case c < 0x20 || r == utf8.RuneError || r == '<' || r == '>' || r == '&' || r == '\u2028' || r == '\u2029' || isInvisible(r):
-			out = inert.AppendEscape(out, r)
-		default:
-			out = append(out, s[i:i+n]...)
-		}
-		i += n
-		start = i
+		r, n := utf8.DecodeRuneInString(s)
+		out = appendRune(out, r, s[:n])
+		s = s[n:]
 	}
-	out = append(out, s[start:]...)
-	return append(out, '"')
+}
+
+// appendRune writes a character of a text that is not plain; s is how the text has it.
+func appendRune(out []byte, r rune, s string) []byte {
+	switch {
+	case r == '"' || r == '\\':
+		return append(out, '\\', byte(r))
+	case r == '\b':
+		return append(out, '\\', 'b')
+	case r == '\f':
+		return append(out, '\\', 'f')
+	case r == '\n':
+		return append(out, '\\', 'n')
+	case r == '\r':
+		return append(out, '\\', 'r')
+	case r == '\t':
+		return append(out, '\\', 't')
+	case r < 0x20 || r == utf8.RuneError || r == '<' || r == '>' || r == '&' || r == '\u2028' || r == '\u2029' || isInvisible(r):
+		return inert.AppendEscape(out, r)
+	}
+	return append(out, s...)
 }

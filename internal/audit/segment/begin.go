@@ -103,6 +103,7 @@ func (l *log) begin(batch []*pending, orphaned int) ([]*pending, error) {
 		return batch, fmt.Errorf("begin audit segment: %w", err)
 	}
 	l.began = time.Now()
+	l.here = l.began
 	for _, name := range l.void {
 		l.empty = append(l.empty, declared{name, l.at.first})
 	}

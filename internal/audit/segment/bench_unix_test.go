@@ -114,6 +114,7 @@ func BenchmarkAppend(b *testing.B) {
 				b.ReportMetric(flushP50, "flush-p50-us")
 				b.ReportMetric(flushCPU, "cpu-us/flush")
 				b.ReportMetric(rate/flushes, "records/flush")
+				b.ReportMetric(float64(w.Stats().Records)/float64(w.Stats().Flushes), "records/batch")
 				b.ReportMetric(float64(cpu()-used)/float64(b.N)/1000, "cpu-us/op")
 			})
 		}

@@ -9,8 +9,10 @@ import (
 	"github.com/pipeguard/pipeguard/internal/audit"
 )
 
-// commit makes a batch durable, in a new segment if the open one fails, and tells those who wait.
+// commit makes a batch durable, in a new segment if the open one fails, and decides about each of its records.
 func (l *log) commit(batch []*pending) {
+	l.batch = append(l.batch[:0], batch...) // what is refused is taken out of it
+	batch = l.batch
 	var bytes int64
 	for _, p := range batch {
 		bytes += int64(len(p.line))
@@ -46,9 +48,10 @@ func (l *log) commit(batch []*pending) {
 	l.prune()
 }
 
+// finish says of records that they are in the log.
 func finish(batch []*pending) {
 	for _, p := range batch {
-		p.finish(nil)
+		p.err = nil
 	}
 }
 
@@ -86,19 +89,19 @@ func (l *log) refuse(p *pending, err error) {
 	}
 	if errors.Is(err, ErrRefusals) { // not a fault of the log: the caller counts it in a summary
 		p.seq = 0
-		p.finish(err)
+		p.err = err
 		return
 	}
 	if l.options.OnFailure == Continue && !errors.Is(err, ErrBusy) {
 		p.seq = 0 // the number goes to another record
 		l.lost++
 		l.count(func(s *Stats) { s.Lost++ })
-		p.finish(nil)
+		p.err = nil
 		return
 	}
 	l.count(func(s *Stats) { s.Refused++ })
 	if !errors.Is(err, ErrUnavailable) {
 		err = fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
-	p.finish(err)
+	p.err = err
 }

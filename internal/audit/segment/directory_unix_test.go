@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
@@ -67,45 +68,62 @@ func TestDirectoriesThatOthersDecideAboutAreRefused(t *testing.T) {
 }
 
 func TestASegmentThatIsTakenAwayIsFollowedByAnother(t *testing.T) {
-	dir := t.TempDir()
-	w, err := Open(t.Context(), dir, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer shut(t, w)
-	gone := w.log.at.name
-	if err := os.Rename(filepath.Join(dir, gone), filepath.Join(t.TempDir(), "taken")); err != nil {
-		t.Fatal(err)
-	}
-	seq := mustAppend(t, w, request("a", audit.StageResponseComplete, 0))
-	events := records(t, w.log.disk)
-	if len(events) != 2 || events[0].Log.Cause != audit.CauseMissing || events[0].Log.PreviousSegment != gone || events[1].Seq != seq || seq != 3 {
-		t.Errorf("%+v", events)
+	for name, isIdle := range map[string]bool{"with records": false, "without": true} {
+		t.Run(name, func(t *testing.T) {
+			dir, elsewhere := t.TempDir(), t.TempDir()
+			synctest.Test(t, func(t *testing.T) {
+				w, err := Open(t.Context(), dir, Options{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer shut(t, w)
+				gone, last := w.log.at.name, uint64(1)
+				if err := os.Rename(filepath.Join(dir, gone), filepath.Join(elsewhere, "taken")); err != nil {
+					t.Fatal(err)
+				}
+				if !isIdle { // the directory was looked at just before
+					last = mustAppend(t, w, request("early", audit.StageResponseComplete, 0))
+				}
+				time.Sleep(tick)
+				synctest.Wait()
+				if isIdle && w.Stats().Seq != last+1 {
+					t.Error("an idle log was not looked at")
+				}
+				seq := mustAppend(t, w, request("a", audit.StageResponseComplete, 0))
+				events := records(t, w.log.disk)
+				if len(events) != 2 || events[0].Log.Cause != audit.CauseMissing || events[0].Log.PreviousSegment != gone || events[0].Log.PreviousSeq != last || events[1].Seq != seq || seq != last+2 {
+					t.Errorf("%+v", events)
+				}
+			})
+		})
 	}
 }
 
 func TestAWriterWhoseLockIsTakenAwayWritesNoMore(t *testing.T) {
 	dir := t.TempDir()
-	w, err := Open(t.Context(), dir, Options{Retry: time.Nanosecond})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Remove(filepath.Join(dir, lockName)); err != nil {
-		t.Fatal(err)
-	}
-	other, err := Open(t.Context(), dir, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for range 2 {
-		if _, err := w.Append(context.Background(), request("a", audit.StageRequestReceived, 0)); !errors.Is(err, errNotOwner) {
-			t.Errorf("got %v", err)
+	synctest.Test(t, func(t *testing.T) {
+		w, err := Open(t.Context(), dir, Options{Retry: time.Nanosecond})
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
-	mustAppend(t, other, request("b", audit.StageResponseComplete, 0))
-	if err := w.Close(); err == nil {
-		t.Error("closed as if in order")
-	}
-	shut(t, other)
-	records(t, other.log.disk)
+		if err := os.Remove(filepath.Join(dir, lockName)); err != nil {
+			t.Fatal(err)
+		}
+		other, err := Open(t.Context(), dir, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(tick)
+		for range 2 {
+			if _, err := w.Append(context.Background(), request("a", audit.StageRequestReceived, 0)); !errors.Is(err, errNotOwner) {
+				t.Errorf("got %v", err)
+			}
+		}
+		mustAppend(t, other, request("b", audit.StageResponseComplete, 0))
+		if err := w.Close(); err == nil {
+			t.Error("closed as if in order")
+		}
+		shut(t, other)
+		records(t, other.log.disk)
+	})
 }

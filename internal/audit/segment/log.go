@@ -50,6 +50,7 @@ type log struct {
 	allocated  int64    // how far the disk has room for it
 	unreserved bool
 	began      time.Time // with the monotonic clock
+	here       time.Time // when it was last seen in its directory
 
 	// Why there is none, and when to try again. While there is a segment, when to try to close it.
 	cause    string
@@ -73,11 +74,13 @@ type log struct {
 	going         []string   // files whose removal is in the log and not done yet
 	isHeld        bool       // a checkpoint covers the record that says so
 
+	ready     chan error   // has room for one: how the preparation ended
 	preparing *preparation // evidence for the removal of the oldest records
 	prepared  uint64       // the last one it is ready to do without
 
-	open map[string]uint64 // intents without an end, by id
-	out  []byte            // memory for a batch
+	open  map[string]uint64 // intents without an end, by id
+	out   []byte            // memory for what is written of a batch
+	batch []*pending        // and for those of it that are not refused
 
 	early     chan struct{} // has room for one: there is something to sign, and nothing was signed for a while
 	isLast    bool          // the log is being closed

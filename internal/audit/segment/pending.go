@@ -24,14 +24,15 @@ type pending struct {
 	event audit.Event // what it points to is the caller's, who waits
 	line  []byte
 	class class
-	room  int64         // that is kept free for it, of an end that a start writes
-	echo  bool          // it ends an operation whose beginning no checkpoint covered
-	tried bool          // a write of it has been begun, so that it may be on the disk
-	done  chan struct{} // takes one value, after which seq and err are the caller's
+	room  int64      // that is kept free for it, of an end that a start writes
+	echo  bool       // it ends an operation whose beginning no checkpoint covered
+	tried bool       // a write of it has been begun, so that it may be on the disk
+	told  chan news  // has room for one; after isDecided, seq and err are the caller's
+	batch []*pending // memory for those that its caller leads
 
 	seq  uint64
 	leaf [32]byte
-	err  error
+	err  error // why it is not in the log, nil if it is
 }
 
 // encode makes the line of an event.
@@ -69,10 +70,4 @@ func (p *pending) number(out []byte, seq uint64, previous [32]byte) []byte {
 // isIntent says whether the record admits an operation, which needs room for two records.
 func (p *pending) isIntent() bool {
 	return p.event.Type == audit.TypeRequest && p.event.Stage == audit.StageRequestReceived
-}
-
-func (p *pending) finish(err error) {
-	if p.err = err; p.done != nil {
-		p.done <- struct{}{}
-	}
 }

@@ -8,7 +8,6 @@ import (
 type preparation struct {
 	last uint64
 	stop context.CancelFunc
-	done chan error
 }
 
 // isPrepared cuts parts to those that evidence can go on without, and says whether there are any. If there are none it begins to prepare for them.
@@ -26,19 +25,11 @@ func (l *log) isPrepared(parts *[]part) bool {
 	}
 	if l.preparing == nil {
 		ctx, stop := context.WithCancel(context.Background())
-		p := &preparation{last: (*parts)[len(*parts)-1].last, stop: stop, done: make(chan error, 1)}
+		p := &preparation{last: (*parts)[len(*parts)-1].last, stop: stop}
 		l.preparing = p
-		go func() { p.done <- l.evidence.Prune(ctx, p.last) }()
+		go func() { l.ready <- l.evidence.Prune(ctx, p.last) }()
 	}
 	return false
-}
-
-// isReady receives the result of the preparation; it is nil while there is none.
-func (l *log) isReady() <-chan error {
-	if l.preparing == nil {
-		return nil
-	}
-	return l.preparing.done
 }
 
 // goOn continues the removal with the result of the preparation.
@@ -60,7 +51,7 @@ func (l *log) stopPreparing() bool {
 		return false
 	}
 	p.stop()
-	err := <-p.done
+	err := <-l.ready
 	if l.preparing = nil; err == nil {
 		l.prepared = p.last
 	}

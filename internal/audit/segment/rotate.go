@@ -28,7 +28,7 @@ func (l *log) rotate(more int64) {
 	if l.file == nil {
 		return
 	}
-	if !l.file.IsHere() {
+	if !l.isHere() {
 		l.options.OnFault(fmt.Errorf("audit segment %s was moved away or removed, or the lock of its directory was", l.at.name))
 		l.leave(audit.CauseMissing, nil)
 		return
@@ -52,6 +52,20 @@ func (l *log) rotate(more int64) {
 	}
 	l.leave(cause, nil)
 	l.next = next
+}
+
+// isHere says whether the open segment is in its directory and that is this writer's. It looks once in a tick, and not before each batch: an account that
+// can move files away can do it right after a look, too.
+func (l *log) isHere() bool {
+	now := time.Now()
+	if now.Sub(l.here) < tick {
+		return true
+	}
+	if !l.file.IsHere() {
+		return false
+	}
+	l.here = now
+	return true
 }
 
 // end writes the last record of the open segment.

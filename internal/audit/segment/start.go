@@ -255,9 +255,9 @@ func (l *log) orphans(intents []audit.Event) ([]*pending, error) {
 	return out, nil
 }
 
-// look does the periodic work.
+// look does the periodic work, for the keeper.
 func (l *log) look() {
-	if l.file == nil {
+	if l.file == nil || !l.isHere() {
 		l.commit(nil) // which says when the log works again, even when there are no calls
 	}
 	l.lookForRoom()

@@ -7,27 +7,22 @@ import (
 	"fmt"
 	"io/fs"
 	"runtime"
+	"runtime/debug"
 	"sync"
 	"time"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
-	"github.com/pipeguard/pipeguard/internal/periodic"
 )
 
-// Writer writes the records of many callers to a log of segments. One goroutine owns the file: while it flushes, what arrives
-// waits, and goes with the next flush.
+// Writer writes the records of many callers to a log of segments. One goroutine at a time owns the log, see turns.
 type Writer struct {
 	log      *log
 	pendings sync.Pool // of *pending
+	turns    turns
 
-	mu     sync.Mutex // guards the fields below
-	queue  []*pending
-	closed bool
-
-	wake    chan struct{} // something is in the queue, or the Writer was closed
-	stopped chan struct{} // the goroutines have ended
-	stop    context.CancelFunc
-	err     error // of closing, once stopped
+	closing context.CancelFunc // tells the keeper
+	stopped chan struct{}      // the goroutines have ended
+	err     error              // of closing, once stopped
 }
 
 var _ audit.Writer = (*Writer)(nil)
@@ -55,15 +50,19 @@ func OpenDisk(ctx context.Context, disk Disk, o Options) (*Writer, error) {
 	if err := o.complete(); err != nil {
 		return nil, err
 	}
-	l := &log{options: o, disk: disk, session: rand.Text(), open: map[string]uint64{}, cause: audit.CauseStart, early: make(chan struct{}, 1)}
+	l := &log{options: o, disk: disk, session: rand.Text(), open: map[string]uint64{}, cause: audit.CauseStart, early: make(chan struct{}, 1), ready: make(chan error, 1)}
 	if err := l.start(ctx); err != nil {
 		return nil, err
 	}
+	open, closing := context.WithCancel(context.Background())
+	w := &Writer{log: l, turns: turns{keeper: make(chan struct{}, 1)}, closing: closing, stopped: make(chan struct{})}
 	signing, stop := context.WithCancel(context.Background())
-	w := &Writer{log: l, wake: make(chan struct{}, 1), stopped: make(chan struct{}), stop: stop}
 	var running sync.WaitGroup
-	running.Go(w.run)
 	running.Go(func() { l.sign(signing) })
+	running.Go(func() {
+		w.keep(open)
+		stop()
+	})
 	go func() {
 		running.Wait()
 		close(w.stopped)
@@ -79,9 +78,9 @@ func (w *Writer) Append(ctx context.Context, event *audit.Event) (uint64, error)
 	}
 	p, ok := w.pendings.Get().(*pending)
 	if !ok {
-		p = &pending{done: make(chan struct{}, 1)}
+		p = &pending{told: make(chan news, 1)}
 	}
-	p.event, p.class, p.tried, p.seq = *event, asRecorded, false, 0
+	p.event, p.class, p.tried, p.seq, p.err = *event, asRecorded, false, 0, ErrUnavailable // until it is decided
 	if c, ok := ctx.Value(classKey{}).(class); ok {
 		p.class = c
 	}
@@ -92,59 +91,57 @@ func (w *Writer) Append(ctx context.Context, event *audit.Event) (uint64, error)
 	if err := p.encode(w.log.session, w.log.options.Now); err != nil {
 		return 0, fmt.Errorf("append to audit log: %w", err)
 	}
-	if !w.submit(p) {
+	isLeader, isOpen := w.turns.join(p)
+	if !isOpen {
 		return 0, fmt.Errorf("append to audit log: %w", fs.ErrClosed)
 	}
-	<-p.done
+	if isLeader || <-p.told == leads {
+		w.lead(p)
+	}
 	if p.err != nil {
 		return p.seq, fmt.Errorf("append to audit log: %w", p.err)
 	}
 	return p.seq, nil
 }
 
-func (w *Writer) submit(p *pending) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.closed {
-		return false
+// lead writes the records of those who wait, p with the first of them, hands the log on, and wakes them.
+func (w *Writer) lead(p *pending) {
+	defer endIfPanicking()
+	runtime.Gosched() // callers that the last flush woke and that are back already join this one
+	p.batch = w.turns.take(p.batch[:0])
+	w.log.commit(p.batch)
+	w.turns.handOn()
+	for _, other := range p.batch {
+		if other != p {
+			other.told <- isDecided
+		}
 	}
-	w.queue = append(w.queue, p)
-	if len(w.queue) == 1 {
-		periodic.Signal(w.wake)
-	}
-	return true
+	clear(p.batch)
 }
 
-// run is the goroutine that owns the log.
-func (w *Writer) run() {
+// endIfPanicking ends the process: what is in the log is not known, and a server that recovers from panics of its handlers would serve on.
+func endIfPanicking() {
+	if v := recover(); v != nil {
+		text := fmt.Sprintf("audit log: %v\n%s", v, debug.Stack())
+		go panic(text)
+		select {}
+	}
+}
+
+// keep does what no caller is there for, until the Writer is closed, and closes the log.
+func (w *Writer) keep(open context.Context) {
 	clock := time.NewTicker(tick)
 	defer clock.Stop()
-	var waiting []*pending
-	for {
+	for open.Err() == nil {
 		select {
-		case <-w.wake:
-		case err := <-w.log.isReady(): // not at the next tick: many segments can be filled in a second
-			w.log.goOn(err)
+		case <-open.Done():
+		case err := <-w.log.ready: // not at the next tick: many segments can be filled in a second
+			w.turns.own(func() { w.log.goOn(err) })
 		case <-clock.C:
-			w.log.look()
-		}
-		runtime.Gosched() // callers that the last flush woke and that are back already join this one
-		w.mu.Lock()
-		waiting, w.queue = w.queue, waiting[:0]
-		closed := w.closed
-		w.mu.Unlock()
-		for rest := waiting; len(rest) > 0; {
-			n := batchLen(rest)
-			w.log.commit(rest[:n:n])
-			rest = rest[n:]
-		}
-		clear(waiting)
-		if closed {
-			w.err = w.log.close()
-			w.stop()
-			return
+			w.turns.own(w.log.look)
 		}
 	}
+	w.turns.own(func() { w.err = w.log.close() })
 }
 
 // batchLen is how many records go with one flush.
@@ -171,10 +168,8 @@ func (w *Writer) Missing(n uint64) { w.log.unwritten.Store(n) }
 
 // Close writes what is waiting and the last record of the segment, signs, and lets the directory go. Later calls of Append return fs.ErrClosed.
 func (w *Writer) Close() error {
-	w.mu.Lock()
-	w.closed = true
-	w.mu.Unlock()
-	periodic.Signal(w.wake)
+	w.turns.close()
+	w.closing()
 	<-w.stopped
 	return w.err
 }
