@@ -60,10 +60,10 @@ type lines struct {
 	passed    int            // so many lines are seen and not read: their records were returned before
 	seen      func(hash)     // is told of each whole line, if it is not too long for a record
 	ended     error          // why nothing more is read
-	isDamaged bool             // that nothing more can be unpacked
-	seq       uint64           // of the last record
-	holed     int              // bytes of lines with a NUL
-	strange   int              // bytes of a segment that are no records, or records that do not stand behind the one of the number before
+	isDamaged bool           // that nothing more can be unpacked
+	seq       uint64         // of the last record
+	holed     int            // bytes of lines with a NUL
+	strange   int            // bytes of a segment that are no records, or records that do not stand behind the one of the number before
 }
 
 func newLines(name string, r io.Reader) *lines { return linesOf(judge{name: name}, r) }
