@@ -6,6 +6,8 @@ import (
 	"reflect"
 	"strings"
 	"time"
+
+	"github.com/pipeguard/pipeguard/internal/audit/plainjson"
 )
 
 // decode reads a line that stands as Encode writes it: the fields of each object in the order of their declaration, each at most once, no blanks
@@ -13,14 +15,14 @@ import (
 // decoder only saves time. It never decides that a line is no record, and of a line that it reads, encoding/json returns the same event without a
 // complaint, nor has checkParams one about the parameters. A test and a fuzz test compare the two. The texts of the event are parts of one copy of the line.
 func decode(line []byte, e *Event) bool {
-	c := cursor{in: string(line)}
-	return eventReader(&c, reflect.ValueOf(e).Elem()) && c.at == len(line)
+	c := plainjson.Cursor{In: string(line)}
+	return eventReader(&c, reflect.ValueOf(e).Elem()) && c.IsEnd()
 }
 
 var eventReader = readerOf(reflect.TypeFor[Event]())
 
 // valueReader reads one JSON value into v. False means that encoding/json must.
-type valueReader func(c *cursor, v reflect.Value) bool
+type valueReader func(c *plainjson.Cursor, v reflect.Value) bool
 
 // readerOf returns the reader of a type's values. The types of Event and their tags are the only list of fields. A type that is not known here is left to
 // encoding/json.
@@ -53,7 +55,7 @@ func readerOf(t reflect.Type) valueReader {
 	return readNothing
 }
 
-func readNothing(*cursor, reflect.Value) bool { return false }
+func readNothing(*plainjson.Cursor, reflect.Value) bool { return false }
 
 // field is a field of a struct.
 type field struct {
@@ -72,26 +74,26 @@ func structReader(t reflect.Type) valueReader {
 		}
 		fields = append(fields, field{`"` + name + `":`, i, readerOf(f.Type)})
 	}
-	return func(c *cursor, v reflect.Value) bool {
-		if !c.skip('{') {
+	return func(c *plainjson.Cursor, v reflect.Value) bool {
+		if !c.Skip('{') {
 			return false
 		}
-		if c.skip('}') {
+		if c.Skip('}') {
 			return true
 		}
 		for next := 0; ; next++ {
-			for next < len(fields) && !c.has(fields[next].key) {
+			for next < len(fields) && !c.Has(fields[next].key) {
 				next++
 			}
 			if next == len(fields) { // unknown, out of order, or there twice
 				return false
 			}
 			f := &fields[next]
-			if c.at += len(f.key); !f.read(c, v.Field(f.index)) {
+			if c.At += len(f.key); !f.read(c, v.Field(f.index)) {
 				return false
 			}
-			if !c.skip(',') {
-				return c.skip('}')
+			if !c.Skip(',') {
+				return c.Skip('}')
 			}
 		}
 	}
@@ -99,7 +101,7 @@ func structReader(t reflect.Type) valueReader {
 
 func pointerReader(t reflect.Type) valueReader {
 	read := readerOf(t.Elem())
-	return func(c *cursor, v reflect.Value) bool {
+	return func(c *plainjson.Cursor, v reflect.Value) bool {
 		p := reflect.New(t.Elem())
 		v.Set(p)
 		return read(c, p.Elem())
@@ -108,11 +110,11 @@ func pointerReader(t reflect.Type) valueReader {
 
 func sliceReader(t reflect.Type) valueReader {
 	read := readerOf(t.Elem())
-	return func(c *cursor, v reflect.Value) bool {
-		if !c.skip('[') {
+	return func(c *plainjson.Cursor, v reflect.Value) bool {
+		if !c.Skip('[') {
 			return false
 		}
-		if c.skip(']') {
+		if c.Skip(']') {
 			v.Set(reflect.MakeSlice(t, 0, 0))
 			return true
 		}
@@ -122,27 +124,27 @@ func sliceReader(t reflect.Type) valueReader {
 			if !read(c, v.Index(n)) {
 				return false
 			}
-			if !c.skip(',') {
-				return c.skip(']')
+			if !c.Skip(',') {
+				return c.Skip(']')
 			}
 		}
 	}
 }
 
-func readText(c *cursor, v reflect.Value) bool {
-	s, ok := c.text()
+func readText(c *plainjson.Cursor, v reflect.Value) bool {
+	s, ok := c.Text()
 	v.SetString(s)
 	return ok
 }
 
-func readBool(c *cursor, v reflect.Value) bool {
-	isTrue := c.skipWord("true")
+func readBool(c *plainjson.Cursor, v reflect.Value) bool {
+	isTrue := c.Word("true")
 	v.SetBool(isTrue)
-	return isTrue || c.skipWord("false")
+	return isTrue || c.Word("false")
 }
 
-func readInt(c *cursor, v reflect.Value) bool {
-	n, isNegative, ok := c.number()
+func readInt(c *plainjson.Cursor, v reflect.Value) bool {
+	n, isNegative, ok := c.Number()
 	i := int64(n) // #nosec G115 -- has at most 18 digits
 	if isNegative {
 		i = -i
@@ -154,8 +156,8 @@ func readInt(c *cursor, v reflect.Value) bool {
 	return true
 }
 
-func readUint(c *cursor, v reflect.Value) bool {
-	n, isNegative, ok := c.number()
+func readUint(c *plainjson.Cursor, v reflect.Value) bool {
+	n, isNegative, ok := c.Number()
 	if !ok || isNegative || v.OverflowUint(n) {
 		return false
 	}
@@ -163,21 +165,21 @@ func readUint(c *cursor, v reflect.Value) bool {
 	return true
 }
 
-func readTime(c *cursor, v reflect.Value) bool {
-	begin := c.at
-	_, isPlain, ok := c.quoted()
+func readTime(c *plainjson.Cursor, v reflect.Value) bool {
+	begin := c.At
+	_, isPlain, ok := c.Quoted()
 	if !ok || !isPlain {
 		return false
 	}
 	t, ok := v.Addr().Interface().(*time.Time)
-	return ok && t.UnmarshalJSON([]byte(c.in[begin:c.at])) == nil // as encoding/json does
+	return ok && t.UnmarshalJSON([]byte(c.In[begin:c.At])) == nil // as encoding/json does
 }
 
-func readRaw(c *cursor, v reflect.Value) bool {
-	begin := c.at
-	if !c.value(0) {
+func readRaw(c *plainjson.Cursor, v reflect.Value) bool {
+	begin := c.At
+	if !c.Value() {
 		return false
 	}
-	v.SetBytes([]byte(c.in[begin:c.at]))
+	v.SetBytes([]byte(c.In[begin:c.At]))
 	return true
 }

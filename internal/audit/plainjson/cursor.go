@@ -1,4 +1,6 @@
-package audit
+// Package plainjson reads JSON as programs write it: without blanks between values. It reads no more than package encoding/json does, and leaves to that what it does
+// not read: a result that is not ok says nothing about the text.
+package plainjson
 
 import (
 	"slices"
@@ -6,49 +8,55 @@ import (
 	"unicode/utf8"
 )
 
-// cursor reads JSON without blanks. Where a method reports false, the text is none, or one that is left to encoding/json.
-type cursor struct {
-	in string
-	at int // what was read
+// Cursor reads a text from its beginning on. A method that is not ok may have read a part of the value.
+type Cursor struct {
+	In string
+	At int // how many bytes were read
 }
 
-func (c *cursor) skip(b byte) bool {
-	if c.at < len(c.in) && c.in[c.at] == b {
-		c.at++
+// IsEnd says whether all was read.
+func (c *Cursor) IsEnd() bool { return c.At == len(c.In) }
+
+// Skip reads one character, if it comes next.
+func (c *Cursor) Skip(b byte) bool {
+	if c.At < len(c.In) && c.In[c.At] == b {
+		c.At++
 		return true
 	}
 	return false
 }
 
-func (c *cursor) has(text string) bool { return strings.HasPrefix(c.in[c.at:], text) }
+// Has says whether a text comes next.
+func (c *Cursor) Has(text string) bool { return strings.HasPrefix(c.In[c.At:], text) }
 
-func (c *cursor) skipWord(word string) bool {
-	if !c.has(word) {
+// Word reads a text, if it comes next.
+func (c *Cursor) Word(word string) bool {
+	if !c.Has(word) {
 		return false
 	}
-	c.at += len(word)
+	c.At += len(word)
 	return true
 }
 
 // mostDigits is how many digits surely fit an int64.
 const mostDigits = 18
 
-// number reads a whole number of at most mostDigits digits.
-func (c *cursor) number() (n uint64, isNegative, ok bool) {
-	isNegative = c.skip('-')
-	begin := c.at
-	for c.at < len(c.in) && c.in[c.at] >= '0' && c.in[c.at] <= '9' {
-		n = 10*n + uint64(c.in[c.at]-'0')
-		c.at++
+// Number reads a whole number of at most mostDigits digits.
+func (c *Cursor) Number() (n uint64, isNegative, ok bool) {
+	isNegative = c.Skip('-')
+	begin := c.At
+	for c.At < len(c.In) && c.In[c.At] >= '0' && c.In[c.At] <= '9' {
+		n = 10*n + uint64(c.In[c.At]-'0')
+		c.At++
 	}
-	digits := c.at - begin
-	hasZero := digits > 0 && c.in[begin] == '0' && (digits > 1 || isNegative)
+	digits := c.At - begin
+	hasZero := digits > 0 && c.In[begin] == '0' && (digits > 1 || isNegative)
 	return n, isNegative, digits > 0 && digits <= mostDigits && !hasZero && !c.isFraction()
 }
 
 // isFraction says whether a number goes on.
-func (c *cursor) isFraction() bool {
-	return c.at < len(c.in) && (c.in[c.at] == '.' || c.in[c.at] == 'e' || c.in[c.at] == 'E')
+func (c *Cursor) isFraction() bool {
+	return c.At < len(c.In) && (c.In[c.At] == '.' || c.In[c.At] == 'e' || c.In[c.At] == 'E')
 }
 
 // plain are the characters that stand for themselves in a text: ASCII without controls, quote and backslash.
@@ -59,35 +67,35 @@ var plain = func() (is [256]bool) {
 	return is
 }()
 
-// quoted reads a text, and returns it as it stands between its quotes. isPlain says that it is ASCII without escapes.
-func (c *cursor) quoted() (raw string, isPlain, ok bool) {
-	if !c.skip('"') {
+// Quoted reads a text, and returns it as it stands between its quotes. isPlain says that it is ASCII without escapes.
+func (c *Cursor) Quoted() (raw string, isPlain, ok bool) {
+	if !c.Skip('"') {
 		return "", false, false
 	}
-	begin, isPlain := c.at, true
-	for c.at < len(c.in) {
-		switch b := c.in[c.at]; {
+	begin, isPlain := c.At, true
+	for c.At < len(c.In) {
+		switch b := c.In[c.At]; {
 		case plain[b]:
 		case b == '"':
-			raw = c.in[begin:c.at]
-			c.at++
+			raw = c.In[begin:c.At]
+			c.At++
 			return raw, isPlain, isPlain || utf8.ValidString(raw)
 		case b == '\\':
 			isPlain = false
-			c.at++
+			c.At++
 		case b < utf8.RuneSelf && b < ' ':
 			return "", false, false
 		default:
 			isPlain = false
 		}
-		c.at++
+		c.At++
 	}
 	return "", false, false
 }
 
-// text reads a text, and returns what it stands for.
-func (c *cursor) text() (string, bool) {
-	raw, isPlain, ok := c.quoted()
+// Text reads a text, and returns what it stands for.
+func (c *Cursor) Text() (string, bool) {
+	raw, isPlain, ok := c.Quoted()
 	if !ok || isPlain || strings.IndexByte(raw, '\\') < 0 {
 		return raw, ok
 	}
@@ -142,54 +150,56 @@ func unicodeEscape(raw string) (r rune, ok bool) {
 	return r, utf8.ValidRune(r)
 }
 
-// Bounds of what value reads: parameters beyond them are left to encoding/json.
+// Bounds of what Value reads: what is beyond them is left to encoding/json.
 const (
 	maxValueDepth = 8
 	maxValueKeys  = 32 // of one object: each is compared with those before it
 )
 
-// value reads any value that checkParams has no complaint about: no name is there twice in an object, and numbers are whole.
-func (c *cursor) value(depth int) bool {
-	if c.at == len(c.in) || depth > maxValueDepth {
+// Value reads any value of few levels in which each number is whole and no object has a name twice.
+func (c *Cursor) Value() bool { return c.value(0) }
+
+func (c *Cursor) value(depth int) bool {
+	if c.At == len(c.In) || depth > maxValueDepth {
 		return false
 	}
-	switch b := c.in[c.at]; {
+	switch b := c.In[c.At]; {
 	case b == '"':
-		_, ok := c.text()
+		_, ok := c.Text()
 		return ok
 	case b == '{':
 		return c.object(depth)
 	case b == '[':
 		return c.array(depth)
 	case b == '-' || b >= '0' && b <= '9':
-		_, _, ok := c.number()
+		_, _, ok := c.Number()
 		return ok
 	}
-	return c.skipWord("true") || c.skipWord("false") || c.skipWord("null")
+	return c.Word("true") || c.Word("false") || c.Word("null")
 }
 
-func (c *cursor) array(depth int) bool {
-	c.at++
-	if c.skip(']') {
+func (c *Cursor) array(depth int) bool {
+	c.At++
+	if c.Skip(']') {
 		return true
 	}
 	for c.value(depth + 1) {
-		if !c.skip(',') {
-			return c.skip(']')
+		if !c.Skip(',') {
+			return c.Skip(']')
 		}
 	}
 	return false
 }
 
-func (c *cursor) object(depth int) bool {
-	c.at++
-	if c.skip('}') {
+func (c *Cursor) object(depth int) bool {
+	c.At++
+	if c.Skip('}') {
 		return true
 	}
 	var names [maxValueKeys]string
 	for n := 0; n < maxValueKeys; n++ {
-		name, isPlain, ok := c.quoted()
-		if !ok || !isPlain || !c.skip(':') {
+		name, isPlain, ok := c.Quoted()
+		if !ok || !isPlain || !c.Skip(':') {
 			return false
 		}
 		if slices.Contains(names[:n], name) {
@@ -199,8 +209,8 @@ func (c *cursor) object(depth int) bool {
 		if !c.value(depth + 1) {
 			return false
 		}
-		if !c.skip(',') {
-			return c.skip('}')
+		if !c.Skip(',') {
+			return c.Skip('}')
 		}
 	}
 	return false
