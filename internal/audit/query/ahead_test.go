@@ -23,8 +23,8 @@ import (
 	"github.com/pipeguard/pipeguard/test/audit/hostile"
 )
 
-// longLog is a log of several segments of several batches each, and the keys of it.
-func longLog(t *testing.T) (files map[string][]byte, keys evidence.Keys) {
+// longLog is a log of so many records, and the keys of it.
+func longLog(t testing.TB, records int, segmentBytes int64) (files map[string][]byte, keys evidence.Keys) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "log")
 	key, err := evidence.NewKey(evidence.Origin("node-1"))
@@ -35,7 +35,7 @@ func longLog(t *testing.T) (files map[string][]byte, keys evidence.Keys) {
 		t.Fatal(err)
 	}
 	var tree *evidence.Log
-	w, err := segment.Open(t.Context(), dir, segment.Options{SegmentBytes: 256 << 10, NoSync: true, Evidence: func(*segment.Found) (segment.Evidence, error) {
+	w, err := segment.Open(t.Context(), dir, segment.Options{SegmentBytes: segmentBytes, NoSync: true, Evidence: func(*segment.Found) (segment.Evidence, error) {
 		tree, err = evidence.Open(context.Background(), evidence.Options{Dir: dir, Keys: []*evidence.Key{key}})
 		return tree, err
 	}})
@@ -43,7 +43,7 @@ func longLog(t *testing.T) (files map[string][]byte, keys evidence.Keys) {
 		t.Fatal(err)
 	}
 	texts := hostile.Texts()
-	for i := range 1500 {
+	for i := range records {
 		e := hostile.Event(texts[i%len(texts)])
 		if i%3 > 0 {
 			e = audit.Event{Type: audit.TypeConnection, Stage: audit.StageConnectionClosed, ID: fmt.Sprint(i), Who: &audit.Who{Assurance: "none"}}
@@ -171,7 +171,7 @@ func spoil(t *testing.T, r *rand.Rand, files map[string][]byte) (what string) {
 
 // Reading on several processors tells what reading one line after the other tells: the same records, faults, gaps and verdicts in the same order.
 func TestReadingAheadTellsTheSame(t *testing.T) {
-	files, keys := longLog(t)
+	files, keys := longLog(t, 1500, 256<<10) // several segments of several batches
 	count := 32
 	if testing.Short() {
 		count = 8
@@ -202,4 +202,47 @@ func TestReadingAheadTellsTheSame(t *testing.T) {
 			}
 		}
 	}
+}
+
+// BenchmarkRecords reads a log of one segment: on all processors, on one, and, to compare with, only searches its bytes for a text that is not there.
+func BenchmarkRecords(b *testing.B) {
+	files, _ := longLog(b, 30_000, 64<<20)
+	dir := put(b, files)
+	bytesOf := 0
+	for name, text := range files {
+		if _, ok := segment.ParseName(name); ok {
+			bytesOf += len(text)
+		}
+	}
+	for name, processors := range map[string]int{"all-processors": runtime.GOMAXPROCS(0), "one-processor": 1} {
+		b.Run(name, func(b *testing.B) {
+			defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(processors))
+			b.SetBytes(int64(bytesOf))
+			for b.Loop() {
+				s, err := query.Open([]string{dir}, nil)
+				if err != nil {
+					b.Fatal(err)
+				}
+				for _, err := range s.Records() {
+					if err != nil {
+						b.Fatal(err)
+					}
+				}
+			}
+		})
+	}
+	b.Run("bytes-contains", func(b *testing.B) {
+		b.SetBytes(int64(bytesOf))
+		for b.Loop() {
+			for name := range files {
+				text, err := os.ReadFile(filepath.Join(dir, name))
+				if err != nil {
+					b.Fatal(err)
+				}
+				if bytes.Contains(text, []byte(`"id":"not there"`)) {
+					b.Fatal("the text is there")
+				}
+			}
+		}
+	})
 }
