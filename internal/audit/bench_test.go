@@ -43,11 +43,15 @@ func BenchmarkParse(b *testing.B) {
 		b.Fatal(err)
 	}
 	line = bytes.TrimSuffix(line, []byte("\n"))
-	b.SetBytes(int64(len(line)))
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := Parse(line); err != nil {
-			b.Fatal(err)
-		}
+	for name, read := range map[string]func([]byte) (Event, error){"written": Parse, "by-encoding-json": parse} {
+		b.Run(name, func(b *testing.B) {
+			b.SetBytes(int64(len(line)))
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := read(line); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
 	}
 }

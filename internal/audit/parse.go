@@ -37,6 +37,18 @@ var (
 // program may take the other one for what was decided.
 func Parse(line []byte) (Event, error) {
 	var e Event
+	if !decode(line, &e) {
+		return parse(line)
+	}
+	if err := check(&e); err != nil {
+		return Event{}, err
+	}
+	return e, nil
+}
+
+// parse is Parse by encoding/json.
+func parse(line []byte) (Event, error) {
+	var e Event
 	if err := unmarshal(line, &e); err != nil {
 		var version struct {
 			V int `json:"v"`
@@ -46,23 +58,27 @@ func Parse(line []byte) (Event, error) {
 		}
 		return Event{}, fmt.Errorf("not a record: %w", err)
 	}
-	switch {
-	case e.V != Version:
-		return Event{}, errVersion(e.V)
-	case e.Seq == 0 || e.Session == "":
-		return Event{}, errors.New("not a record: no session or number")
-	case !isTime(e.Time), e.Who != nil && e.Who.Process != nil && !isTime(e.Who.Process.Start), e.Outcome != nil && !isTime(e.Outcome.First):
-		return Event{}, errors.New("not a record: in UTC, a time is not within the years 0 to 9999")
+	err := check(&e)
+	if err == nil && e.What != nil {
+		err = checkParams(e.What.Params)
 	}
-	if err := checkWords(&e); err != nil {
+	if err != nil {
 		return Event{}, err
 	}
-	if e.What != nil {
-		if err := checkParams(e.What.Params); err != nil {
-			return Event{}, err
-		}
-	}
 	return e, nil
+}
+
+// check refuses what no writer writes, but for the parameters of a request.
+func check(e *Event) error {
+	switch {
+	case e.V != Version:
+		return errVersion(e.V)
+	case e.Seq == 0 || e.Session == "":
+		return errors.New("not a record: no session or number")
+	case !isTime(e.Time), e.Who != nil && e.Who.Process != nil && !isTime(e.Who.Process.Start), e.Outcome != nil && !isTime(e.Outcome.First):
+		return errors.New("not a record: in UTC, a time is not within the years 0 to 9999")
+	}
+	return checkWords(e)
 }
 
 func errVersion(is int) error {

@@ -3,6 +3,7 @@ package audit
 import (
 	"crypto/sha256"
 	"fmt"
+	"strings"
 )
 
 const noIntent = "ends an operation that has no intent"
@@ -20,7 +21,7 @@ func (r *reconciler) withoutIntent(e Event) {
 		r.lost--
 		r.report.Unrecorded++
 	default:
-		r.waiting = append(r.waiting, Event{Session: e.Session, Seq: e.Seq, ID: e.ID})
+		r.waiting = append(r.waiting, Event{Session: strings.Clone(e.Session), Seq: e.Seq, ID: strings.Clone(e.ID)})
 	}
 }
 
@@ -66,7 +67,7 @@ const maxName = 128
 // thousands are remembered.
 func keyOf(name string) string {
 	if len(name) <= maxName {
-		return name
+		return strings.Clone(name) // the texts of an event are parts of its line
 	}
 	return fmt.Sprintf("%q…%x", name[:maxName/2], sha256.Sum256([]byte(name)))
 }

@@ -51,8 +51,8 @@ func (b *burst) add(f Fields, n int, at time.Time) bool {
 
 // countOf is how many requests a record stands for, or maxCount if it is more: no correlation asks for more.
 func countOf(doc []byte) int {
-	var e audit.Event
-	if json.Unmarshal(doc, &e) != nil {
+	e, err := audit.Parse(doc)
+	if err != nil && json.Unmarshal(doc, &e) != nil { // a rule may be asked of what is no record
 		return 1
 	}
 	return int(min(e.Count(), maxCount)) // #nosec G115 -- bounded

@@ -18,14 +18,22 @@ const settle = time.Minute
 // maxNodes bounds the memory for bundle revisions.
 const maxNodes = 10_000
 
+// Fields that derive looks at.
+const (
+	fieldIntent     = "intent_seq"
+	fieldNode       = "where.node"
+	fieldPolicyName = "decision.policy.name"
+	fieldBundle     = "decision.policy.bundle"
+)
+
 // derive adds what no record says by itself: derived.bundle_before, the highest revision of a bundle that has decided on this
 // node for a minute. The end of a call repeats the decision of its intent, and says nothing new.
 func (h *Hunter) derive(f Fields, at time.Time) {
-	revision, err := strconv.ParseUint(f.first("decision.policy.bundle"), 10, 64)
-	if err != nil || f.first("intent_seq") != "" {
+	revision, err := strconv.ParseUint(f.first(fieldBundle), 10, 64)
+	if err != nil || f.first(fieldIntent) != "" {
 		return
 	}
-	key := strconv.Quote(f.first("where.node")) + strconv.Quote(f.first("decision.policy.name"))
+	key := strconv.Quote(f.first(fieldNode)) + strconv.Quote(f.first(fieldPolicyName))
 	s := h.bundles[key]
 	if s == nil {
 		if len(h.bundles) >= maxNodes {

@@ -57,6 +57,7 @@ type Rule struct {
 	Title, ID, Name, Level, Description string
 	Service                             string // of a single rule
 	File                                string
+	asks                                []string // the fields that its detection looks at
 
 	when   condition          // nil for a correlation
 	search map[string]matcher // by the names that when has

@@ -18,10 +18,20 @@ type Finding struct {
 type Hunter struct {
 	rules   []*Rule
 	bundles map[string]*seen // by node and policy
+	asked   scanner          // of the fields that the rules look at
 }
 
 // New returns a Hunter with rules of Load. It keeps what correlations remember in them: use them once.
-func New(rules []*Rule) *Hunter { return &Hunter{rules: rules, bundles: map[string]*seen{}} }
+func New(rules []*Rule) *Hunter {
+	names := []string{fieldIntent, fieldNode, fieldPolicyName, fieldBundle}
+	for _, r := range rules {
+		names = append(names, r.asks...)
+		if r.burst != nil {
+			names = append(names, r.burst.by...)
+		}
+	}
+	return &Hunter{rules: rules, bundles: map[string]*seen{}, asked: newScanner(names)}
+}
 
 // Lost is how many groups of callers were forgotten for want of memory: what they did may have gone unseen.
 func (h *Hunter) Lost() (n int) {
@@ -33,13 +43,25 @@ func (h *Hunter) Lost() (n int) {
 	return n
 }
 
+// isDerived says whether a field is one of those that a Hunter adds. A record has none: only we say what is derived.
+func isDerived(name string) bool { return strings.HasPrefix(name, "derived.") }
+
+// fields are those of a record that the rules look at, and may be more. They are valid until the next record.
+func (h *Hunter) fields(doc []byte) (Fields, error) {
+	if f, ok := h.asked.scan(string(doc)); ok {
+		return f, nil
+	}
+	f, err := Flatten(doc)
+	maps.DeleteFunc(f, func(name string, _ []string) bool { return isDerived(name) })
+	return f, err
+}
+
 // Ask returns what the rules find in one record of a service.
 func (h *Hunter) Ask(service string, doc []byte, at time.Time) ([]Finding, error) {
-	f, err := Flatten(doc)
+	f, err := h.fields(doc)
 	if err != nil {
 		return nil, err
 	}
-	maps.DeleteFunc(f, func(name string, _ []string) bool { return strings.HasPrefix(name, "derived.") }) // only we say what is derived
 	if service == ServiceAudit {
 		h.derive(f, at)
 	}

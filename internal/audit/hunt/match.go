@@ -15,17 +15,17 @@ import (
 type matcher func(Fields) bool
 
 // newMatcher reads a search: a map, all of whose fields must fit, or a list of maps, one of which must.
-func newMatcher(node *yaml.Node) (matcher, error) {
+func (r *Rule) newMatcher(node *yaml.Node) (matcher, error) {
 	switch node.Kind {
 	case yaml.MappingNode:
-		return allOf(node)
+		return r.allOf(node)
 	case yaml.SequenceNode:
 		var among []matcher
 		for _, item := range node.Content {
 			if item.Kind != yaml.MappingNode {
 				return nil, errors.New("words without a field are not known here")
 			}
-			m, err := allOf(item)
+			m, err := r.allOf(item)
 			if err != nil {
 				return nil, err
 			}
@@ -39,10 +39,10 @@ func newMatcher(node *yaml.Node) (matcher, error) {
 	return nil, errors.New("must be a map of fields or a list of such maps")
 }
 
-func allOf(node *yaml.Node) (matcher, error) {
+func (r *Rule) allOf(node *yaml.Node) (matcher, error) {
 	var all []matcher
 	for i := 0; i+1 < len(node.Content); i += 2 {
-		m, err := newField(node.Content[i].Value, node.Content[i+1])
+		m, err := r.newField(node.Content[i].Value, node.Content[i+1])
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", node.Content[i].Value, err)
 		}
@@ -55,11 +55,12 @@ func allOf(node *yaml.Node) (matcher, error) {
 }
 
 // newField reads FIELD|MODIFIER|…: VALUE or a list of values, one of which must fit, or all with the modifier all.
-func newField(key string, node *yaml.Node) (matcher, error) {
+func (r *Rule) newField(key string, node *yaml.Node) (matcher, error) {
 	name, modifiers, err := split(key)
 	if err != nil {
 		return nil, err
 	}
+	r.asks = append(r.asks, name)
 	values := []*yaml.Node{node}
 	if node.Kind == yaml.SequenceNode {
 		values = node.Content
@@ -72,7 +73,7 @@ func newField(key string, node *yaml.Node) (matcher, error) {
 		if v.Kind != yaml.ScalarNode {
 			return nil, errors.New("a value must be text, a number, true, false or null")
 		}
-		t, err := newValue(name, modifiers, v)
+		t, err := r.newValue(name, modifiers, v)
 		if err != nil {
 			return nil, err
 		}
@@ -118,7 +119,7 @@ func split(key string) (name string, m modifiers, err error) {
 	return words[0], m, nil
 }
 
-func newValue(name string, m modifiers, v *yaml.Node) (matcher, error) {
+func (r *Rule) newValue(name string, m modifiers, v *yaml.Node) (matcher, error) {
 	switch {
 	case v.Tag == "!!null":
 		if m != (modifiers{how: "equal"}) {
@@ -126,6 +127,7 @@ func newValue(name string, m modifiers, v *yaml.Node) (matcher, error) {
 		}
 		return func(f Fields) bool { return f.first(name) == "" }, nil
 	case m.field:
+		r.asks = append(r.asks, v.Value)
 		return func(f Fields) bool {
 			return slices.ContainsFunc(f[v.Value], func(value string) bool {
 				test, err := m.test(literal(value))
@@ -165,6 +167,12 @@ func (m modifiers) test(want glob) (func(string) bool, error) {
 			}
 			return m.how == "lt" && n < bound || m.how == "lte" && n <= bound || m.how == "gt" && n > bound || m.how == "gte" && n >= bound
 		}, nil
+	}
+	if m.how == "equal" && !want.isWild {
+		if m.cased {
+			return func(s string) bool { return s == want.text }, nil
+		}
+		return func(s string) bool { return strings.EqualFold(s, want.text) }, nil
 	}
 	expression := want.expression
 	if m.how == "contains" || m.how == "endswith" {

@@ -32,7 +32,7 @@ func (f *ruleFile) rule(name string) (*Rule, error) {
 			}
 			continue
 		}
-		m, err := newMatcher(&node)
+		m, err := r.newMatcher(&node)
 		if err != nil {
 			return nil, fmt.Errorf("detection %s: %w", key, err)
 		}

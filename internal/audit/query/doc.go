@@ -1,3 +1,3 @@
-// Package query reads audit logs: files, directories of segments and streams, one record in memory at a time.
+// Package query reads audit logs: files, directories of segments and streams, a bounded number of records in memory at a time.
 // It trusts nothing that it reads, and changes nothing.
 package query

@@ -176,7 +176,7 @@ func (h *head) reads(in io.Reader) {
 	}
 	p := h.part
 	p.Bytes = -1
-	h.lines = p.lines(h.limited)
+	h.lines = p.lines(h.limited, 1)
 }
 
 // place is how many bytes were read.
@@ -201,7 +201,7 @@ func (h *head) again() error {
 	}
 	h.in, h.Bytes = in, -1
 	h.reads(in)
-	h.lines.GoOn(before.Lines)
+	h.lines.file.GoOn(before.file)
 	h.lines.seq, h.lines.strange = before.seq, before.strange
 	return nil
 }
@@ -291,7 +291,7 @@ func (f *follower) leave(h *head) error {
 		h.size = max(h.size, info.Size())
 	}
 	l := h.lines
-	defer l.Release()
+	defer l.file.Release()
 	if l.ended == nil && l.Size() > 0 && l.Begin() < limit {
 		return f.give(h, Record{}, l.bad(audit.ErrTorn))
 	}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 
@@ -248,14 +249,16 @@ func (p part) open(stdin io.Reader) (in io.ReadCloser, behind func(int64) (int64
 	return f, nil, err
 }
 
-// lines are those of a part that is open.
-func (p part) lines(in io.Reader) *lines {
+// lines are those of a part that is open, read with so many judges.
+func (p part) lines(in io.Reader, judges int) *lines {
 	if p.Bytes >= 0 {
 		in = io.LimitReader(in, p.Bytes)
 	}
-	l := newLines(p.Path, in)
-	l.isSegment = p.First > 0
-	return l
+	j := judge{name: p.Path, isSegment: p.First > 0}
+	if judges > 1 {
+		return linesAhead(j, in, judges)
+	}
+	return linesOf(j, in)
 }
 
 // file reads one file, and says whether to go on with the next. c is of the records that were told.
@@ -272,11 +275,16 @@ func (l *Log) file(p part, stdin io.Reader, tell func(Record, error) bool, c *ch
 		return failed(1, err)
 	}
 	defer f.Close() //nolint:errcheck // only read
-	in := p.lines(f)
-	in.seen, in.passed = func(raw []byte) { l.sum.Add(evidence.Leaf(raw)) }, l.passed[p.Path]
+	in := p.lines(f, l.judges(p))
+	defer in.close()
+	in.passed = l.passed[p.Path]
+	if l.Report != nil {
+		in.seen = func(leaf hash) { l.sum.Add(leaf) }
+	}
 	if !each(in.all(atEnd), tell) {
 		return false
 	}
+	in.close()
 	if p.Bytes < 0 || in.ended != nil {
 		return true
 	}
@@ -306,6 +314,15 @@ func (l *Log) file(p part, stdin io.Reader, tell func(Record, error) bool, c *ch
 	return true
 }
 
+// judges is how many read a part at the same time. Only segments are read ahead: a stream may be a pipe whose records are wanted as they come. Nor is a log that is
+// followed, of which most lines were judged before.
+func (l *Log) judges(p part) int {
+	if p.First == 0 || l.passed != nil {
+		return 1
+	}
+	return runtime.GOMAXPROCS(0)
+}
+
 // overruled says which whole records behind the end of a part the next segment declares torn, unless a verification shows that the log itself says so. Without a
 // verification they are counted here: behind is what stands there, c is of the records before.
 func (l *Log) overruled(p part, behind io.Reader, c *chain) (text string, err error) {
@@ -320,7 +337,7 @@ func (l *Log) overruled(p part, behind io.Reader, c *chain) (text string, err er
 	if p.Torn <= 0 || !c.hasPrev {
 		return "", nil
 	}
-	n, err := evidence.CountRecords(io.LimitReader(behind, p.Torn), c.seq, c.leaf)
+	n, err := evidence.CountRecords(io.LimitReader(behind, p.Torn), c.seq, c.leaf.String())
 	if err != nil && !evidence.IsFault(err) { // one that is packed and damaged is told when it is asked how much stands there
 		return "", err
 	}
@@ -347,7 +364,7 @@ func each(records func(func(Record, error) bool), tell func(Record, error) bool)
 type chain struct {
 	seq     uint64
 	session string
-	leaf    string
+	leaf    hash
 	hasPrev bool
 }
 
@@ -367,16 +384,13 @@ func (c *chain) next(r *Record, err error) {
 		switch {
 		case !ok:
 			*c = chain{}
-		case c.hasPrev && bad.seq == c.seq+1 && bad.prev == c.leaf:
+		case c.hasPrev && bad.seq == c.seq+1 && c.leaf.is(bad.prev):
 			c.seq, c.leaf = bad.seq, bad.leaf
 		}
 		return
 	}
 	before := *c
-	*c = chain{r.Seq, r.Session, "", r.Prev != ""}
-	if c.hasPrev {
-		c.leaf = evidence.Leaf(r.Raw).String()
-	}
+	*c = chain{r.Seq, r.Session, r.leaf, r.Prev != ""}
 	switch {
 	case before.seq == 0:
 	case before.hasPrev != c.hasPrev:
@@ -384,7 +398,7 @@ func (c *chain) next(r *Record, err error) {
 	case !c.hasPrev && before.session != c.session: // a stream of another process
 	case r.Seq != before.seq+1:
 		r.Loose = fmt.Sprintf("the record before is %d", before.seq)
-	case c.hasPrev && r.Prev != before.leaf:
+	case c.hasPrev && !before.leaf.is(r.Prev):
 		r.Loose, r.IsBroken = "its hash of the record before does not fit", true
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"iter"
-	"path/filepath"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
 	"github.com/pipeguard/pipeguard/internal/audit/evidence"
@@ -20,8 +19,9 @@ type BadLine struct {
 	IsGap bool
 
 	// What it says of its place, if it stands in that of a record: it is one, which this version does not read.
-	seq        uint64
-	prev, leaf string
+	seq  uint64
+	prev string
+	leaf hash
 }
 
 func badAt(file string, line int, err error) *BadLine {
@@ -40,22 +40,58 @@ var (
 	errEndless = fmt.Errorf("longer than %d bytes, which no record is by far; what stands from there on is not read", segment.MaxLost)
 )
 
-// lines reads a stream line by line. At its end it can be asked again, for a file that grows.
-type lines struct {
-	*segment.Lines
-	name      string
-	passed    int              // so many lines are seen and not read: their records were returned before
-	isSegment bool             // it ends at the first line with a NUL: no record has one, and a hole may be longer than any disk
-	seen      func(raw []byte) // is told of each whole line, if it is not too long for a record
-	ended     error            // why nothing more is read
-	isDamaged bool             // that nothing more can be unpacked
-	seq       uint64           // of the last record
-	holed     int              // bytes of lines with a NUL
-	strange   int              // bytes of a segment that are no records, or records that do not stand behind the one of the number before
+// feed is where lines come from: a *segment.Lines, or what reads one ahead. Its methods are those of that type.
+type feed interface {
+	Next() ([]byte, error)
+	Number() int
+	Begin() int64
+	Size() int
+	End() int64
+	IsWhole() bool
+	HasNUL() bool
 }
 
-func newLines(name string, r io.Reader) *lines {
-	return &lines{Lines: segment.NewLines(r, audit.MaxRecord, segment.MaxLost), name: name, seen: func([]byte) {}}
+// lines reads a stream line by line. At its end it can be asked again, for a file that grows, if it is not read ahead.
+type lines struct {
+	feed
+	judge
+	file      *segment.Lines // the feed, if it is not ahead
+	ahead     *ahead         // the feed, if it is that
+	passed    int            // so many lines are seen and not read: their records were returned before
+	seen      func(hash)     // is told of each whole line, if it is not too long for a record
+	ended     error          // why nothing more is read
+	isDamaged bool           // that nothing more can be unpacked
+	seq       uint64         // of the last record
+	holed     int            // bytes of lines with a NUL
+	strange   int            // bytes of a segment that are no records, or records that do not stand behind the one of the number before
+}
+
+func newLines(name string, r io.Reader) *lines { return linesOf(judge{name: name}, r) }
+
+func linesOf(j judge, r io.Reader) *lines {
+	file := segment.NewLines(r, audit.MaxRecord, segment.MaxLost)
+	return &lines{feed: file, file: file, judge: j, seen: func(hash) {}}
+}
+
+// linesAhead are read and judged on several processors. They must be closed before anything else is read from r.
+func linesAhead(j judge, r io.Reader, judges int) *lines {
+	a := readAhead(j, r, judges)
+	return &lines{feed: a, ahead: a, judge: j, seen: func(hash) {}}
+}
+
+// close ends reading ahead.
+func (l *lines) close() {
+	if l.ahead != nil {
+		l.ahead.close()
+	}
+}
+
+// judged is what the line says that was returned last.
+func (l *lines) judged(line []byte) judged {
+	if l.ahead != nil {
+		return l.ahead.line().judged
+	}
+	return l.judge.line(l.Number(), line)
 }
 
 // all returns what is left to read. behind says how many bytes stand behind so many; nil if that cannot be known.
@@ -83,6 +119,7 @@ func (l *lines) all(behind func(read int64) (int64, error)) iter.Seq2[Record, er
 
 // rest is all that is not read, as one bad line.
 func (l *lines) rest(behind func(read int64) (int64, error)) error {
+	l.close()
 	bad := l.bad(l.ended)
 	bad.IsGap = true
 	if l.isDamaged {
@@ -112,7 +149,7 @@ func (l *lines) next() (Record, error) {
 	}
 	text, err := l.Next()
 	for err == nil && l.Number() <= l.passed && !l.HasNUL() { // its record was returned before
-		l.seen(text)
+		l.seen(hash(evidence.Leaf(text)))
 		text, err = l.Next()
 	}
 	switch fault, isDamaged := errors.AsType[*evidence.Fault](err); {
@@ -162,29 +199,16 @@ func (l *lines) parse(line []byte, err error) (Record, error) {
 	if err != nil {
 		return Record{}, l.bad(err)
 	}
-	l.seen(line)
-	e, err := l.event(line)
-	if err != nil {
-		bad := l.bad(err)
+	j := l.judged(line)
+	l.seen(j.leaf)
+	if j.err != nil {
+		bad := l.bad(j.err)
 		if p, _, err := segment.PlaceOf(line); err == nil {
-			bad.seq, bad.prev, bad.leaf = p.Seq, string(p.Prev), evidence.Leaf(line).String()
+			bad.seq, bad.prev, bad.leaf = p.Seq, string(p.Prev), j.leaf
 		}
 		return Record{}, bad
 	}
-	return Record{Event: e, Raw: line, File: l.name, Line: l.Number()}, nil
-}
-
-// event reads a line as a record. The one that opens a segment must be of that segment, as for a start and for a verification.
-func (l *lines) event(line []byte) (audit.Event, error) {
-	e, err := audit.Parse(line)
-	if err != nil || !l.isSegment || l.Number() > 1 || e.Stage != audit.StageLogOpen {
-		return e, err
-	}
-	given, _, _ := segment.ParseCopy(filepath.Base(l.name))
-	if err := segment.MisfitOf(given, &e); err != nil {
-		return audit.Event{}, fmt.Errorf("not the first record of this segment: %w", err)
-	}
-	return e, nil
+	return Record{Event: j.event, Raw: line, File: l.name, Line: l.Number(), leaf: j.leaf}, nil
 }
 
 func (l *lines) bad(err error) *BadLine {

@@ -18,6 +18,8 @@ type Record struct {
 	IsBroken bool
 	// Missing is how many records between the one before it and this one are not read, though all of the log is.
 	Missing uint64
+
+	leaf hash // of Raw
 }
 
 // Keep returns the record with a line of its own.

@@ -166,6 +166,9 @@ func (t *Tally) Add(e *audit.Event) {
 	switch {
 	case g != nil:
 	case len(t.groups) < MaxGroups:
+		for i, v := range values {
+			values[i] = strings.Clone(v) // rather than keep the whole line of the record
+		}
 		g = &Group{Values: values}
 		t.groups[key] = g
 	default:

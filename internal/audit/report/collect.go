@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
@@ -143,7 +144,7 @@ func (s *Summary) policy(r query.Record) {
 		node = r.Where.Node
 	}
 	key := fmt.Sprintf("%q %q", node, p.Name)
-	now := p.Revision
+	now := strings.Clone(p.Revision) // rather than keep the whole line of the record
 	if p.Bundle != 0 {
 		now += ", bundle " + strconv.FormatUint(p.Bundle, 10)
 	}

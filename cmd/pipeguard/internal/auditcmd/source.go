@@ -15,7 +15,7 @@ import (
 
 // aboutLogs describes the arguments of each command that reads logs.
 const aboutLogs = `LOG is a directory of segments (audit-<number>-<id>.jsonl, or packed by gzip: .jsonl.gz), a file of records, or - for standard input;
-several are read in the order given. Copies work as well, on any system; no log is changed, and one record is in memory at a time.
+several are read in the order given. Copies work as well, on any system; no log is changed, and memory does not grow with its length.
 Records missing between others of a directory, or in a segment of it that cannot be read, are reported like lines that are not records.
 
 ` + aboutTrust

@@ -1,0 +1,105 @@
+package audit
+
+import (
+	"bytes"
+	"encoding/json"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// differ holds Parse against encoding/json alone, and says whether the line was read without that.
+func differ(t *testing.T, line []byte) (isFast bool) {
+	t.Helper()
+	got, err := Parse(line)
+	want, wantErr := parse(line)
+	if (err == nil) != (wantErr == nil) || err != nil && err.Error() != wantErr.Error() {
+		t.Errorf("%q\n got error %v\nwant error %v", line, err, wantErr)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%q is read as another event than by encoding/json: %s", line, diff)
+	}
+	return decode(line, &Event{})
+}
+
+func encoded(t testing.TB, e Event) []byte {
+	t.Helper()
+	line, err := Encode(nil, e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return bytes.TrimSuffix(line, []byte("\n"))
+}
+
+// Whatever a writer writes is read without encoding/json, but for texts that it cannot read alike: new fields of types that the decoder does not know fail here.
+func TestWrittenLinesAreDecodedFast(t *testing.T) {
+	full := filled("text", 2)
+	next := 0
+	numbers(t, reflect.ValueOf(&full).Elem(), &next)
+	full.V, full.Who.Process.PID, full.Type, full.Stage = Version, 7, TypeRequest, StageResponseComplete
+	full.Decision.Effect, full.Outcome.Result = EffectAllow, ResultOK
+	full.What.Params = json.RawMessage(`{"path":"C:\\a","n":[1,null,-5,true],"o":{"a":{},"b":[]}}`)
+	odd := full
+	odd.ID = "\x00\b\f\n\r\t\"\\/<>&\x7f\u0080\u202e\u2028囧\U0001f600"
+	events := map[string]Event{"every field": full, "odd text": odd, "a sample": *sample()}
+	for _, g := range goldenEvents() {
+		e := g.event
+		e.V, e.Seq, e.Session = Version, 1, "S"
+		events[g.name] = e
+	}
+	for name, e := range events {
+		e.stamp("session", 9)
+		if line := encoded(t, e); !differ(t, line) {
+			t.Errorf("%s is left to encoding/json: %s", name, line)
+		}
+	}
+}
+
+// Lines that differ in one thing from what a writer writes are read as before: as the same event, or with the same error.
+func TestOtherSpellingsAreReadAlike(t *testing.T) {
+	e := *sample()
+	e.stamp("session", 9)
+	line := string(encoded(t, e))
+	for _, change := range [][2]string{
+		{`"id"`, `"Id"`}, {`"id"`, `"i\u0064"`}, {`"v":1`, `"v":1.0`}, {`"v":1`, `"v":2`}, {`"v":1`, `"v":01`}, {`"v":1`, `"v":-0`}, {`"v":1`, ` "v":1`},
+		{`"v":1,`, ``}, {`"v":1,`, `"v":1,"v":1,`}, {`"seq":9,`, ``}, {`{"v":1,"seq":9`, `{"seq":9,"v":1`}, {`"seq":9`, `"seq":18446744073709551615`},
+		{`"seq":9`, `"seq":18446744073709551616`}, {`"seq":9`, `"seq":"9"`}, {`"seq":9`, `"seq":-9`}, {`"seq":9`, `"seq":9e0`}, {`"type":"request"`, `"type":"\u0072equest"`},
+		{`"type":"request"`, `"type":"Request"`}, {`"type":"request"`, `"type":null`}, {`"stage":"`, `"stage":"x`}, {`"session":"session"`, `"session":""`},
+		{`"time":"2`, `"time":"x`}, {`"time":"2`, `"time":"\u0032`}, {`"time":"`, `"time":"-`}, {`"pid":4711`, `"pid":4294967296`}, {`"pid":4711`, `"pid":4711,"extra":{"a":1}`},
+		{`"who":{`, `"who":{"ghost":1,`}, {`"who":{`, `"who":null,"who":{`}, {`"latency_us":1234`, `"latency_us":-1234`}, {`"latency_us":1234`, `"latency_us":1234.5`},
+		{`"effect":"allow"`, `"effect":"Allow"`}, {`"effect":"allow"`, `"effect":"deny","effect":"allow"`}, {`"result":"ok"`, `"result":"fine"`},
+		{`"params":{`, `"params":{"path":"x",`}, {`"params":{`, `"params":{"p\u0061th":"x",`}, {`"params":{`, `"params":{"n":1e999,`}, {`"params":{`, `"params":{"n":12345678901234567890,`},
+		{`"params":{`, `"params":{"n":01,`}, {`"params":{`, `"params":{"Path":1,`}, {`"params":{`, `"params":{"a":{"b":1,"b":2},`}, {`"params":{`, `"params":{"s":"\ud800",`},
+		{`"params":{`, `"params":{"s":"\x",`}, {`"params":{`, "\"params\":{\"s\":\"\xff\","}, {`"params":{`, `"params":{"deep":` + strings.Repeat("[", 70) + strings.Repeat("]", 70) + `,`},
+		{`"params":{`, `"params":{"deep":` + strings.Repeat("[", 20) + strings.Repeat("]", 20) + `,`}, {`"params":{`, `"params":{ "blank":1,`}, {`"params":{"path"`, `"params":{,"path"`},
+		{`"targets":[`, `"targets":[null,`}, {`"targets":[`, `"targets":[{},`}, {`"targets":[`, `"targets":[[],`}, {`"targets":[`, `"targets":[,`}, {`driver\\node`, `driver\/node`},
+		{`driver\\node`, "driver\tnode"}, {`driver\\node`, "driver\xffnode"}, {`driver\\node`, `driver\ud83d\ude00`}, {`driver\\node`, `driver\ude00`}, {`driver\\node`, "driver\x7f"},
+		{`driver\\node`, `driver\u12`}, {`driver\\node`, `driver\uFFFD`}, {`}}`, `}},`}, {`"node-1"}}`, `"node-1"}} `}, {`"node-1"}}`, `"node-1"}}{}`}, {`"node-1"}}`, `"node-1"}`},
+		{`"where":{"node":"node-1"}`, `"where":{}`}, {`"where":{"node":"node-1"}`, `"where":{"node":"node-1","node":"node-2"}`}, {`"where":{"node":"node-1"}`, `"where":{"node":7}`},
+		{`"where":{"node":"node-1"}`, `"where":{"node":"node-1",}`}, {`"where":{"node":"node-1"}`, `"where":[]`}, {line, ``}, {line, `null`}, {line, `{}`}, {line, `[]`}, {line, `{"v":2}`},
+	} {
+		if !strings.Contains(line, change[0]) {
+			t.Fatalf("the sample has no %s", change[0])
+		}
+		differ(t, []byte(strings.Replace(line, change[0], change[1], 1)))
+	}
+	for i := range line {
+		differ(t, []byte(line[:i]))
+		differ(t, []byte(line[:i]+line[i+1:]))
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	e := *sample()
+	e.stamp("session", 9)
+	f.Add(encoded(f, e))
+	for _, g := range goldenEvents() {
+		e := g.event
+		e.V, e.Seq, e.Session, e.Time = Version, 1, "S", time.Date(2026, 3, 4, 5, 6, 7, 8, time.UTC)
+		f.Add(encoded(f, e))
+	}
+	f.Fuzz(func(t *testing.T, line []byte) { differ(t, line) })
+}
