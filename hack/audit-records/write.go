@@ -36,7 +36,7 @@ func Write(root, out string) error {
 		return err
 	}
 	for name, text := range files {
-		if err := os.WriteFile(filepath.Join(out, filepath.FromSlash(name)), text, 0o644); err != nil { // #nosec G306 G703 -- it is published where the caller says
+		if err := os.WriteFile(filepath.Join(out, filepath.FromSlash(name)), text, 0o644); err != nil { // #nosec G306 -- it is published where the caller says
 			return fmt.Errorf("write the reference of records: %w", err)
 		}
 	}

@@ -80,7 +80,7 @@ func writeFile(name string, data []byte) error {
 	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil { // #nosec G301 -- results of a build
 		return fmt.Errorf("write figures: %w", err)
 	}
-	if err := os.WriteFile(name, data, 0o644); err != nil { // #nosec G306 G703 -- nothing in it is secret
+	if err := os.WriteFile(name, data, 0o644); err != nil { // #nosec G306 -- nothing in it is secret
 		return fmt.Errorf("write figures: %w", err)
 	}
 	return nil

@@ -19,7 +19,7 @@ func newPlaces(dir string) (places, error) {
 	entries, err := os.ReadDir(dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		err = os.MkdirAll(dir, 0o700) // #nosec G703 -- whoever runs this names it
+		err = os.MkdirAll(dir, 0o700)
 	case err == nil && len(entries) > 0:
 		err = fmt.Errorf("%s is not empty", dir)
 	}

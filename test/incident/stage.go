@@ -24,7 +24,7 @@ func play(ctx context.Context, dir string, out io.Writer) (err error) {
 	}
 	checkpoint, err := s.witness.last()
 	if err == nil {
-		err = os.WriteFile(s.checkpoint(), checkpoint, 0o600) // #nosec G703 -- of this run
+		err = os.WriteFile(s.checkpoint(), checkpoint, 0o600)
 	}
 	if err != nil {
 		return err

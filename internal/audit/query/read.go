@@ -91,7 +91,7 @@ func (l *lines) judged(line []byte) judged {
 	if l.ahead != nil {
 		return l.ahead.line().judged
 	}
-	return l.judge.line(l.Number(), line)
+	return l.line(l.Number(), line)
 }
 
 // all returns what is left to read. behind says how many bytes stand behind so many; nil if that cannot be known.

@@ -156,6 +156,7 @@ func TestWhatIsFollowedIsWhatWasSigned(t *testing.T) {
 			if err := errors.Join(z.Close(), f.Close(), os.Remove(name)); err != nil {
 				l.t.Error(err)
 			}
+			time.Sleep(2 * time.Second) // the log's own process looks once a second whether its segment is there
 			l.write(5, 30_000)
 		}, "3 4 5 6 7 8 9 10 11 12 …"},
 		"a fork beside a stopped log": {func(l *living) {

@@ -29,7 +29,7 @@ type directory struct {
 // openDirectory makes the directory if it is missing, makes it private, and locks it for this process. A directory that is a link or belongs to another
 // account is refused: its owner would decide where records go. ErrInUse means that it has a writer.
 func openDirectory(path string) (*directory, error) {
-	if info, err := os.Lstat(path); err == nil { // #nosec G703 -- the operator names it
+	if info, err := os.Lstat(path); err == nil {
 		switch {
 		case info.Mode().IsRegular():
 			return nil, errors.New("it is a file, and a log is a directory: give another path, or move the file away; \"pipeguard audit\" reads both")
@@ -47,7 +47,7 @@ func openDirectory(path string) (*directory, error) {
 		return nil, err
 	}
 	name := filepath.Join(path, lockName)
-	if info, err := os.Lstat(name); err == nil && !info.Mode().IsRegular() { // #nosec G703 -- in the directory that the operator names
+	if info, err := os.Lstat(name); err == nil && !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("%s is not a regular file", lockName)
 	}
 	lock, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600) // #nosec G304,G703 -- in the directory that the operator names

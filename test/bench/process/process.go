@@ -68,7 +68,7 @@ func MemoryOf(pid int) (m Memory, err error) {
 
 // ResetMost makes VmHWM begin again. See proc_pid_clear_refs(5).
 func ResetMost(pid int) error {
-	if err := os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", pid), []byte("5"), 0o200); err != nil { // #nosec G703 -- a process that this one has started
+	if err := os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", pid), []byte("5"), 0o200); err != nil {
 		return fmt.Errorf("reset the peak of a process's memory: %w", err)
 	}
 	return nil

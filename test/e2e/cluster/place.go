@@ -36,7 +36,7 @@ func furnish(dir string) error {
 	}
 	for _, path := range covered {
 		own := filepath.Join(dir, strings.ReplaceAll(path[1:], "/", "-"))
-		if err := os.Mkdir(own, 0o755); err != nil { // #nosec G301 G703 -- containers run as other users
+		if err := os.Mkdir(own, 0o755); err != nil { // #nosec G301 -- containers run as other users
 			return err
 		}
 		if err := syscall.Mount(own, path, "", syscall.MS_BIND, ""); err != nil {
@@ -114,13 +114,13 @@ func makeGroups(name string) error {
 			continue // a link to a hierarchy with several controllers
 		}
 		group := filepath.Join(root, name)
-		if err := os.Mkdir(group, 0o755); err != nil { // #nosec G301 G703 -- the mode of all control groups
+		if err := os.Mkdir(group, 0o755); err != nil { // #nosec G301 -- the mode of all control groups
 			return fmt.Errorf("make a control group: %w", err)
 		}
 		// A new cpuset without processors takes no process.
 		for _, file := range []string{"cpuset.cpus", "cpuset.mems"} {
 			if value, err := os.ReadFile(filepath.Join(root, file)); err == nil && strings.Contains(root, "cpuset") {
-				if err := os.WriteFile(filepath.Join(group, file), value, 0o600); err != nil { // #nosec G703 -- of this run
+				if err := os.WriteFile(filepath.Join(group, file), value, 0o600); err != nil {
 					return fmt.Errorf("set %s: %w", file, err)
 				}
 			}

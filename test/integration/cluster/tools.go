@@ -32,7 +32,7 @@ func FindTools(programs ...string) (Tools, error) {
 	tools := Tools(harness.Tools())
 	var missing []string
 	for _, p := range programs {
-		if info, err := os.Stat(tools.Path(p)); err != nil || info.IsDir() { // #nosec G703 -- whoever runs the tests names the directory
+		if info, err := os.Stat(tools.Path(p)); err != nil || info.IsDir() {
 			missing = append(missing, p)
 		}
 	}
