@@ -83,16 +83,20 @@ const example = `  # Try it: judge pods on this machine, and trust the certifica
 func newCommand(serve func(options) error) *cobra.Command {
 	o := options{configuration: defaultConfiguration(), podNamespace: os.Getenv("POD_NAMESPACE"), podName: os.Getenv("POD_NAME")}
 	var config string
+	var showsVersion bool
 	cmd := &cobra.Command{
 		Use:           "webhook [flags]",
 		Short:         "Refuse objects that would give a pod a guarded Windows pipe it may not have",
 		Long:          help,
 		Example:       example,
-		Version:       version.String("webhook"),
 		Args:          cobra.NoArgs,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if showsVersion { // by a flag of our own: a template in place of cobra's own text makes the linker keep every exported method
+				_, err := fmt.Fprintln(cmd.OutOrStdout(), version.String("webhook"))
+				return err
+			}
 			if err := o.complete(config, cmd); err != nil {
 				return errors.Join(err, errors.New("run 'webhook --help' for usage"))
 			}
@@ -100,7 +104,6 @@ func newCommand(serve func(options) error) *cobra.Command {
 		},
 	}
 	cmd.AddCommand(newProbe())
-	cmd.SetVersionTemplate("{{.Version}}\n")
 	cmd.CompletionOptions.DisableDefaultCmd = true
 	f := cmd.Flags()
 	f.SortFlags = false
@@ -118,6 +121,7 @@ func newCommand(serve func(options) error) *cobra.Command {
 	add(&o.Certificate.Dir, "cert-dir", "`directory` with tls.crt and tls.key, read again when they change (default: make a certificate)")
 	add(&o.Audit.Log, "audit-log", "`directory` for a record of each decision, - for standard output")
 	add(&o.LogLevel, "log-level", "minimum log `level` on standard error: debug, info, warn, error")
+	f.BoolVarP(&showsVersion, "version", "v", false, "print the version")
 	return cmd
 }
 

@@ -74,7 +74,7 @@ func compile(source, goos, arch string, commands ...string) (map[string][]byte, 
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
-	args := []string{"build", "-trimpath", "-o", dir + "/", "-ldflags", "-s -w"}
+	args := []string{"build", "-trimpath", "-o", dir + "/", "-tags", "grpcnotrace", "-ldflags", "-s -w"}
 	cmd := exec.Command("go", append(args, commands...)...)
 	cmd.Dir = source
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+goos, "GOARCH="+arch)
