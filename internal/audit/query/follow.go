@@ -28,7 +28,14 @@ var ErrEnd = errors.New("end of the log for now")
 // is left for the next one only after it was read to its end once more: its writer closes it before it begins another. If it goes on nevertheless, a
 // *BadLine says so, and it is read on.
 func Follow(ctx context.Context, name string, interval time.Duration) iter.Seq2[Record, error] {
-	return following(ctx, func(t teller) error { return (&follower{teller: t, name: name, interval: interval}).run() })
+	return FollowLast(ctx, name, interval, 0)
+}
+
+// FollowLast is Follow for the last segments of a directory, and those that come; 0 means all.
+func FollowLast(ctx context.Context, name string, interval time.Duration, segments int) iter.Seq2[Record, error] {
+	return following(ctx, func(t teller) error {
+		return (&follower{teller: t, name: name, interval: interval, segments: segments}).run()
+	})
 }
 
 var errStopped = errors.New("the reader has stopped")
@@ -68,6 +75,7 @@ type follower struct {
 	teller
 	name     string
 	interval time.Duration
+	segments int     // so many of those that are there are read, from the end; 0 means all
 	heads    []*head // of segments, the one that grew last behind the others
 	parts    []part  // of the directory, when it was listed last
 	next     time.Time
@@ -94,15 +102,21 @@ func (f *follower) run() error {
 		return err
 	}
 	f.isDirectory = true
-	if _, err := segments(f.name); err != nil {
+	there, err := segments(f.name)
+	if err != nil {
 		return err
+	}
+	read := map[string]bool{} // names of segments, as their writer gave them
+	if n := len(there) - f.segments; f.segments > 0 && n > 0 {
+		for _, p := range there[:n] {
+			read[given(p)] = true
+		}
 	}
 	defer func() {
 		for _, h := range f.heads {
 			h.close()
 		}
 	}()
-	read := map[string]bool{} // names of segments, as their writer gave them
 	for {
 		if err := f.look(); err != nil {
 			return err

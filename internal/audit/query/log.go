@@ -36,7 +36,8 @@ type Log struct {
 	kind  int
 	parts []part
 	sum   evidence.Sum
-	isAll bool   // everything was read
+	isCut bool   // only its last segments are read
+	isAll bool   // everything of it was read that is
 	last  uint64 // number of the last record, if it was
 	// isUntold says that reading ended with an error after the caller had enough, so that it was not told.
 	isUntold bool
@@ -217,6 +218,13 @@ func (l *Log) read(ctx context.Context, stdin io.Reader, yield func(Record, erro
 	l.isAll, l.last = ctx.Err() == nil, c.seq
 }
 
+// cut leaves all but the last segments of a directory unread.
+func (l *Log) cut(segments int) {
+	if n := len(l.parts) - segments; l.kind == kindDirectory && l.Report == nil && n > 0 {
+		l.parts, l.isCut = l.parts[n:], true
+	}
+}
+
 // Silent are the segments that are not read, and that hold records by their names which nothing that was read holds: before the first record, or behind the last one; those
 // whose records another segment declares void; and what has nearly the name of a segment, or holds a record under another one. What is missing between two records is said with the second one.
 func (l *Log) Silent() (silent []segment.Stray) {
@@ -225,7 +233,7 @@ func (l *Log) Silent() (silent []segment.Stray) {
 	}
 	for _, s := range l.Unread {
 		_, first, _ := segment.ParseCopy(filepath.Base(s.Path))
-		isAhead, isNext := first < l.parts[0].First, l.isAll && segment.IsDue(first, l.last)
+		isAhead, isNext := !l.isCut && first < l.parts[0].First, l.isAll && segment.IsDue(first, l.last)
 		if s.Kind == segment.StrayClaim || s.Kind == segment.StrayHolding || s.Kind == segment.StrayMute && (isAhead || isNext) {
 			silent = append(silent, s)
 		}

@@ -22,6 +22,9 @@ func (r *Ring) Add(record Record) {
 	}
 }
 
+// Len is how many records are kept.
+func (r *Ring) Len() int { return len(r.records) }
+
 // Records are those that are kept, the oldest first.
 func (r *Ring) Records() []Record {
 	return append(append([]Record{}, r.records[r.next:]...), r.records[:r.next]...)

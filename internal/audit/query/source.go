@@ -166,6 +166,18 @@ func (s *Source) areDifferent() error {
 	return nil
 }
 
+// Last has only so many segments read of each directory, from the end, unless it is verified. What is wrong with others does not show then.
+func (s *Source) Last(segments int) {
+	for _, l := range s.logs {
+		l.cut(segments)
+	}
+}
+
+// IsCut says whether Last has left anything unread.
+func (s *Source) IsCut() bool {
+	return slices.ContainsFunc(s.logs, func(l *Log) bool { return l.isCut })
+}
+
 // Files are the files that are read, in order.
 func (s *Source) Files() (files []string) {
 	for _, l := range s.logs {

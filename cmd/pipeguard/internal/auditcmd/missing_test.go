@@ -19,15 +19,20 @@ import (
 	"github.com/pipeguard/pipeguard/test/clitest"
 )
 
-// segmentsOf is a log of several segments, of connections alone.
+// segmentsOf is a log of several segments, of nine connections alone.
 func segmentsOf(t *testing.T) (dir string, names []string) {
+	t.Helper()
+	return segmentsFor(t, 9)
+}
+
+func segmentsFor(t *testing.T, connections int) (dir string, names []string) {
 	t.Helper()
 	dir = filepath.Join(t.TempDir(), "log")
 	w, err := segment.Open(t.Context(), dir, segment.Options{NoSync: true, SegmentBytes: 2 * audit.MaxRecord, OnFault: func(err error) { t.Error(err) }})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i := range 9 {
+	for i := range connections {
 		e := audit.Event{Type: audit.TypeConnection, Stage: audit.StageConnectionClosed, ID: fmt.Sprint(i), Outcome: &audit.Outcome{Result: audit.ResultIdle, Error: strings.Repeat("x", 7000)}}
 		if _, err := w.Append(t.Context(), &e); err != nil {
 			t.Fatal(err)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -27,7 +28,8 @@ func newTail() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "tail LOG",
 		Short: "Print the last audit records, and with -f new ones as they come",
-		Long: `Prints the last matching records. With -f it continues with new records, in new segments too, until it is interrupted, and reports lines
+		Long: `Prints the last matching records. Without --keys, a directory is read from its end, no further than needed: what is wrong with older segments
+shows in search, check and verify. With -f it continues with new records, in new segments too, until it is interrupted, and reports lines
 that are not records, and missing records, at once. With --keys, the records of a directory are shown once they are signed, which the
 proxy does each second; records that stay unsigned longer are counted on standard error. If new records do not continue the ones shown, or do
 not match their signatures, standard error says so, and later records are shown without verification. Records already shown are not
@@ -57,23 +59,63 @@ Exit code: 0, 1 if the log was changed, or 3 if lines were not records, records 
 		if err != nil {
 			return err
 		}
-		in := trust.reading(cmd, f)
 		s := newSink(cmd.OutOrStdout(), out.Value)
-		switch {
-		case !follows:
-			records, err := in.records(args)
+		if follows && trust.isAsked() {
+			return followVerified(cmd, trust, f, s, args[0], count)
+		}
+		if !follows {
+			in, ring, err := last(cmd, trust, filter, args[0], count)
 			if err != nil {
 				return err
 			}
-			return written(s, in, tail(records, s, count))
-		case !trust.isAsked():
-			_, _ = fmt.Fprintln(cmd.ErrOrStderr(), "not verified: no keys given")
-			in.isLive = true
-			return written(s, in, tail(in.over(query.Follow(cmd.Context(), args[0], followEvery)), s, count))
+			for _, r := range ring.Records() {
+				s.record(r)
+			}
+			return written(s, in, nil)
 		}
-		return followVerified(cmd, trust, f, s, args[0], count)
+		segments := 0
+		if info, err := os.Stat(args[0]); err == nil && info.IsDir() {
+			if in, _, err := last(cmd, trust, filter, args[0], count); err == nil && in.source.IsCut() {
+				segments = in.last
+			}
+		}
+		_, _ = fmt.Fprintln(cmd.ErrOrStderr(), "not verified: no keys given")
+		live := trust.reading(cmd, f)
+		live.isLive = true
+		return written(s, live, tail(live.over(query.FollowLast(cmd.Context(), args[0], followEvery, segments)), s, count))
 	}
 	return cmd
+}
+
+// fromEnd are the numbers of segments in which the last records are looked for, one after the other; 0 means all.
+var fromEnd = []int{2, 16, 0}
+
+// last returns the last matching records of a log, and how they were read: without keys, from as few of its last segments as hold so many.
+func last(cmd *cobra.Command, trust *trust, filter func(time.Time) (*query.Filter, error), name string, count int) (*reading, *query.Ring, error) {
+	now := time.Now()
+	for _, segments := range fromEnd {
+		f, err := filter(now) // it remembers what it matched
+		if err != nil {
+			return nil, nil, err
+		}
+		in := trust.reading(cmd, f)
+		in.last = segments
+		records, err := in.records([]string{name})
+		if err != nil {
+			return nil, nil, err
+		}
+		ring := query.NewRing(count)
+		for r, err := range records {
+			if err != nil { // the last records read are not the last ones written
+				return nil, nil, in.done(cli.BadInput(err))
+			}
+			ring.Add(r)
+		}
+		if ring.Len() >= count || !in.source.IsCut() {
+			return in, ring, nil
+		}
+	}
+	return nil, nil, errors.New("all segments are not all")
 }
 
 // followVerified shows the records of a log and then new ones, those of a directory once they are signed.

@@ -9,6 +9,7 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -116,5 +117,60 @@ func TestALineThatIsNoRecordIsNamedWhileTheLogIsFollowed(t *testing.T) {
 	text := errOut.String()
 	if code != cli.ExitIncomplete || strings.Count(text, "line 1: not a record") != 1 || !strings.Contains(text, "are missing: 1") || strings.Contains(text, "\x1b") {
 		t.Errorf("exit code %d and:\n%s", code, text)
+	}
+}
+
+// A directory is read from its end, which shows the same records as reading all of it.
+func TestTheLastRecordsAreThoseOfTheWholeLog(t *testing.T) {
+	dir, names := segmentsFor(t, 60)
+	if len(names) <= fromEnd[1] {
+		t.Fatalf("%d segments", len(names))
+	}
+	for name, args := range map[string][]string{
+		"all": nil, "a late one": {"--id", "55"}, "an early one": {"--id", "3"}, "some": {"--where", "stage=open"}, "none": {"--id", "99"},
+	} {
+		for _, n := range []int{0, 1, 5, 10, 40, 300} {
+			tail := execute(t, "", append([]string{"audit", "tail", dir, "-o", "jsonl", "-n", strconv.Itoa(n)}, args...)...)
+			search := execute(t, "", append([]string{"audit", "search", dir, "-o", "jsonl"}, args...)...)
+			lines := strings.SplitAfter(search.Out, "\n")
+			lines = lines[:len(lines)-1]
+			if want := strings.Join(lines[max(0, len(lines)-n):], ""); tail.Out != want || tail.Code != cli.ExitYes {
+				t.Errorf("%s, %d: exit code %d, %d bytes, want %d\n%s", name, n, tail.Code, len(tail.Out), len(want), tail.ErrOut)
+			}
+			if n > 0 && name == "none" && tail.ErrOut != search.ErrOut {
+				t.Errorf("%d: says %s, want %s", n, tail.ErrOut, search.ErrOut)
+			}
+		}
+	}
+	const nobody = `no record of this log has id "99"`
+	for n, want := range map[string]bool{"1": false, "2": true} {
+		if got := execute(t, "", "audit", "tail", dir, "-n", n, "--id", "59", "--id", "99"); strings.Contains(got.ErrOut, nobody) != want {
+			t.Errorf("of the last %s it says %s", n, got.ErrOut)
+		}
+	}
+}
+
+func TestOnlyTheEndOfALogIsReadForItsLastRecords(t *testing.T) {
+	dir, names := segmentsFor(t, 60)
+	text, err := os.ReadFile(names[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(names[0], append(text, "no record\n"...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for args, want := range map[string]int{"tail -n 5": cli.ExitYes, "tail -n 300": cli.ExitIncomplete, "tail -n 1 --id 3": cli.ExitIncomplete, "search": cli.ExitIncomplete} {
+		if got := execute(t, "", append([]string{"audit"}, append(strings.Fields(args), dir)...)...); got.Code != want {
+			t.Errorf("%s: exit code %d\n%s", args, got.Code, got.ErrOut)
+		}
+	}
+	for n, want := range map[string]int{"5": cli.ExitYes, "300": cli.ExitIncomplete} {
+		ctx, stop := context.WithCancel(t.Context())
+		out, errOut := &onText{text: `"stage":"LogClose"`, seen: stop}, &onText{seen: func() {}}
+		code := runCommand(ctx, []string{"audit", "tail", "-f", dir, "-n", n, "-o", "jsonl"}, strings.NewReader(""), out, errOut)
+		if lines := strings.Count(out.String(), "\n"); code != want || n == "5" && lines != 5 || n != "5" && lines < 60 {
+			t.Errorf("-f -n %s: exit code %d, %d lines\n%s", n, code, lines, errOut.String())
+		}
+		stop()
 	}
 }

@@ -82,6 +82,7 @@ type reading struct {
 	ended  int
 	bad    int
 	isAll  bool // every record was read and filtered
+	last   int  // only so many segments of each directory are read, from the end, unless they are verified; 0 means all
 	said   map[string]bool
 	// isLive says that the log is followed: bad lines are named as they are met, and only counted at the end.
 	isLive bool
@@ -96,6 +97,9 @@ func (r *reading) lines(names ...string) (iter.Seq2[query.Record, error], error)
 	var err error
 	if r.source, err = r.trust.open(r.cmd.Context(), r.cmd, names); err != nil {
 		return nil, err
+	}
+	if r.last > 0 {
+		r.source.Last(r.last)
 	}
 	r.warn()
 	return untilStopped(r.cmd.Context(), r.source), nil
@@ -286,7 +290,7 @@ func (r *reading) tellStanding(l *query.Log) (isChanged bool) {
 
 // tellUnseen names filter values that no record has: a filter without matches may be misspelt.
 func (r *reading) tellUnseen() {
-	if r.filter == nil || !r.isAll || r.bad > 0 { // a line that is no record may have it
+	if r.filter == nil || !r.isAll || r.source.IsCut() || r.bad > 0 { // a line that is no record may have it
 		return
 	}
 	logs := "this log"
