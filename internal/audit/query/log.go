@@ -44,7 +44,7 @@ type Log struct {
 
 	isAsked bool // a verification was wanted
 
-	passed map[string]int // by the path of a part, how many of its lines were returned before
+	passed map[string]int // by the path of a part, how many of its lines are not read: they were returned before, or nobody wants them
 }
 
 // isEmpty says that nothing in the directory is read, and why.
@@ -218,11 +218,36 @@ func (l *Log) read(ctx context.Context, stdin io.Reader, yield func(Record, erro
 	l.isAll, l.last = ctx.Err() == nil, c.seq
 }
 
-// cut leaves all but the last segments of a directory unread.
+// cut leaves all but the last segments of a directory unread, unless it was verified.
 func (l *Log) cut(segments int) {
 	if n := len(l.parts) - segments; l.kind == kindDirectory && l.Report == nil && n > 0 {
 		l.parts, l.isCut = l.parts[n:], true
 	}
+}
+
+// cutLines leaves all but the last lines of the last segment of a directory unread, unless it was verified.
+func (l *Log) cutLines(lines int) {
+	if l.kind != kindDirectory || l.Report != nil || len(l.parts) == 0 {
+		return
+	}
+	l.cut(1)
+	if n := l.parts[0].count() - lines; n > 0 {
+		l.passed, l.isCut = map[string]int{l.parts[0].Path: n}, true
+	}
+}
+
+// count is how many lines a part has, as far as it can be read.
+func (p part) count() int {
+	f, _, err := p.open(nil)
+	if err != nil {
+		return 0
+	}
+	defer f.Close() //nolint:errcheck // only read
+	l := p.lines(f, 1)
+	for err == nil && !l.HasNUL() {
+		_, err = l.Next()
+	}
+	return l.Number()
 }
 
 // Silent are the segments that are not read, and that hold records by their names which nothing that was read holds: before the first record, or behind the last one; those

@@ -57,7 +57,7 @@ type lines struct {
 	judge
 	file      *segment.Lines // the feed, if it is not ahead
 	ahead     *ahead         // the feed, if it is that
-	passed    int            // so many lines are seen and not read: their records were returned before
+	passed    int            // so many lines are seen and not read
 	seen      func(hash)     // is told of each whole line, if it is not too long for a record
 	ended     error          // why nothing more is read
 	isDamaged bool           // that nothing more can be unpacked
@@ -148,7 +148,7 @@ func (l *lines) next() (Record, error) {
 		return Record{}, l.ended
 	}
 	text, err := l.Next()
-	for err == nil && l.Number() <= l.passed && !l.HasNUL() { // its record was returned before
+	for err == nil && l.Number() <= l.passed && !l.HasNUL() {
 		l.seen(hash(evidence.Leaf(text)))
 		text, err = l.Next()
 	}

@@ -173,7 +173,14 @@ func (s *Source) Last(segments int) {
 	}
 }
 
-// IsCut says whether Last has left anything unread.
+// LastLines is Last for one segment, of which only so many lines are read, from the end.
+func (s *Source) LastLines(lines int) {
+	for _, l := range s.logs {
+		l.cutLines(lines)
+	}
+}
+
+// IsCut says whether Last or LastLines has left anything unread.
 func (s *Source) IsCut() bool {
 	return slices.ContainsFunc(s.logs, func(l *Log) bool { return l.isCut })
 }

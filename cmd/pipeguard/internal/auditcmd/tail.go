@@ -28,7 +28,7 @@ func newTail() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "tail LOG",
 		Short: "Print the last audit records, and with -f new ones as they come",
-		Long: `Prints the last matching records. Without --keys, a directory is read from its end, no further than needed: what is wrong with older segments
+		Long: `Prints the last matching records. Without --keys, a directory is read from its end, no further than needed: what is wrong with earlier records
 shows in search, check and verify. With -f it continues with new records, in new segments too, until it is interrupted, and reports lines
 that are not records, and missing records, at once. With --keys, the records of a directory are shown once they are signed, which the
 proxy does each second; records that stay unsigned longer are counted on standard error. If new records do not continue the ones shown, or do
@@ -76,7 +76,7 @@ Exit code: 0, 1 if the log was changed, or 3 if lines were not records, records 
 		segments := 0
 		if info, err := os.Stat(args[0]); err == nil && info.IsDir() {
 			if in, _, err := last(cmd, trust, filter, args[0], count); err == nil && in.source.IsCut() {
-				segments = in.last
+				segments = in.end.segments
 			}
 		}
 		_, _ = fmt.Fprintln(cmd.ErrOrStderr(), "not verified: no keys given")
@@ -87,19 +87,24 @@ Exit code: 0, 1 if the log was changed, or 3 if lines were not records, records 
 	return cmd
 }
 
-// fromEnd are the numbers of segments in which the last records are looked for, one after the other; 0 means all.
-var fromEnd = []int{2, 16, 0}
+// endOfLog is how much of a directory is read: so many segments, or so many lines of the last one. The zero value is all of it.
+type endOfLog struct{ segments, lines int }
 
-// last returns the last matching records of a log, and how they were read: without keys, from as few of its last segments as hold so many.
+// fromEnd is where the last records are looked for, one after the other. The first is for records without a filter.
+func fromEnd(count int) []endOfLog {
+	return []endOfLog{{1, count + 1000}, {2, 0}, {16, 0}, {}}
+}
+
+// last returns the last matching records of a log, and how they were read: without keys, from as little of its end as holds so many.
 func last(cmd *cobra.Command, trust *trust, filter func(time.Time) (*query.Filter, error), name string, count int) (*reading, *query.Ring, error) {
 	now := time.Now()
-	for _, segments := range fromEnd {
+	for _, e := range fromEnd(count) {
 		f, err := filter(now) // it remembers what it matched
 		if err != nil {
 			return nil, nil, err
 		}
 		in := trust.reading(cmd, f)
-		in.last = segments
+		in.end = e
 		records, err := in.records([]string{name})
 		if err != nil {
 			return nil, nil, err
@@ -115,7 +120,7 @@ func last(cmd *cobra.Command, trust *trust, filter func(time.Time) (*query.Filte
 			return in, ring, nil
 		}
 	}
-	return nil, nil, errors.New("all segments are not all")
+	return nil, nil, errors.New("not all of the log was read")
 }
 
 // followVerified shows the records of a log and then new ones, those of a directory once they are signed.

@@ -123,7 +123,7 @@ func TestALineThatIsNoRecordIsNamedWhileTheLogIsFollowed(t *testing.T) {
 // A directory is read from its end, which shows the same records as reading all of it.
 func TestTheLastRecordsAreThoseOfTheWholeLog(t *testing.T) {
 	dir, names := segmentsFor(t, 60)
-	if len(names) <= fromEnd[1] {
+	if len(names) <= fromEnd(0)[2].segments {
 		t.Fatalf("%d segments", len(names))
 	}
 	for name, args := range map[string][]string{

@@ -81,8 +81,8 @@ type reading struct {
 	ends   error // gaps behind the first bad lines
 	ended  int
 	bad    int
-	isAll  bool // every record was read and filtered
-	last   int  // only so many segments of each directory are read, from the end, unless they are verified; 0 means all
+	isAll  bool     // every record was read and filtered
+	end    endOfLog // what is read of each directory that is not verified
 	said   map[string]bool
 	// isLive says that the log is followed: bad lines are named as they are met, and only counted at the end.
 	isLive bool
@@ -98,8 +98,11 @@ func (r *reading) lines(names ...string) (iter.Seq2[query.Record, error], error)
 	if r.source, err = r.trust.open(r.cmd.Context(), r.cmd, names); err != nil {
 		return nil, err
 	}
-	if r.last > 0 {
-		r.source.Last(r.last)
+	switch {
+	case r.end.lines > 0:
+		r.source.LastLines(r.end.lines)
+	case r.end.segments > 0:
+		r.source.Last(r.end.segments)
 	}
 	r.warn()
 	return untilStopped(r.cmd.Context(), r.source), nil
