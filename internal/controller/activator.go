@@ -161,17 +161,30 @@ func (a *Activator) gather(ctx context.Context) (next attempt, about string, err
 	return next, about, err
 }
 
-// withdraw takes back, when next is refused, PipePolicies that decide by content that they never had: it was told of under the generation
-// that they have now, without fields of a definition that the API server did not yet serve. They are no last good ones to go on with.
+// withdraw takes the permissions back, when next is refused, of PipePolicies that decide by content that they never had: it was told of under the
+// generation that they have now, without fields of a definition that the API server did not yet serve. They are no last good ones to go on with,
+// but they go on governing their pipes: without them, the weaker rules for pipes without a policy would count.
 func (a *Activator) withdraw(ctx context.Context, next attempt) {
-	never := func(p v1alpha1.PipePolicy) bool {
+	never := func(p *v1alpha1.PipePolicy) bool {
 		return slices.ContainsFunc(next.pipes, func(now v1alpha1.PipePolicy) bool {
-			return keyOf(kindPipePolicy, &now) == keyOf(kindPipePolicy, &p) && now.Generation == p.Generation && !sameSpec(&now, &p)
+			return keyOf(kindPipePolicy, &now) == keyOf(kindPipePolicy, p) && now.Generation == p.Generation && !sameSpec(&now, p)
 		})
 	}
-	rest := a.good
-	rest.pipes = slices.DeleteFunc(slices.Clone(rest.pipes), never)
-	if len(rest.pipes) == len(a.good.pipes) {
+	rest, isNew := a.good, false
+	rest.pipes = slices.Clone(rest.pipes)
+	active := rest.generations()
+	for i := range rest.pipes {
+		if p := &rest.pipes[i]; never(p) {
+			delete(active, keyOf(kindPipePolicy, p))
+			before := *p
+			*p = *p.DeepCopy()
+			p.Spec.Subjects = nil
+			p.Spec.Admission = v1alpha1.AdmissionRules{Action: v1alpha1.ActionDeny, Requirement: v1alpha1.RequireSubject}
+			p.Spec.Node.Action = v1alpha1.NodeEnforce
+			isNew = isNew || !sameSpec(&before, p)
+		}
+	}
+	if !isNew {
 		return
 	}
 	s, err := a.activate(ctx, rest)
@@ -182,9 +195,9 @@ func (a *Activator) withdraw(ctx context.Context, next attempt) {
 		}
 		return
 	}
-	a.before.Active, a.before.ActiveAttempt = rest.generations(), about
+	a.before.Active, a.before.ActiveAttempt = active, about
 	a.took(about, s, rest)
-	a.log.Warn("policies that were read without their new fields decide no longer", zap.String(logkeys.Attempt, about), zap.String(logkeys.Revision, s.Revision()))
+	a.log.Warn("policies that were read without their new fields permit nothing now", zap.String(logkeys.Attempt, about), zap.String(logkeys.Revision, s.Revision()))
 }
 
 // took notes what decides.

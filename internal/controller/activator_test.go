@@ -207,10 +207,13 @@ func TestWhatWasReadWithoutItsNewFieldsIsTakenBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		objects := newMemory()
 		objects.modules = []v1alpha1.PolicyModule{policyModule("a", 1, goodRego)}
-		objects.pipes = []v1alpha1.PipePolicy{pipePolicy("p", 1), pipePolicy("q", 1)}
+		wide := pipePolicy("p", 1, lasting("s"))
+		wide.Spec.Admission = v1alpha1.AdmissionRules{Action: v1alpha1.ActionAudit, Requirement: v1alpha1.RequireSubjectOrPrivileged}
+		wide.Spec.Node.Action = v1alpha1.NodeLogOnly
+		objects.pipes = []v1alpha1.PipePolicy{wide, pipePolicy("q", 1)}
 		r := run(t, objects)
 		good := r.latest(t)
-		narrower := pipePolicy("p", 1)
+		narrower := *wide.DeepCopy()
 		narrower.Unknown = "spec.zones"
 		// What else is unfit does not keep it.
 		objects.set([]v1alpha1.PipePolicy{narrower, pipePolicy("q", 2)}, []v1alpha1.PolicyModule{policyModule("a", 2, brokenRego)})
@@ -220,15 +223,20 @@ func TestWhatWasReadWithoutItsNewFieldsIsTakenBack(t *testing.T) {
 		if diff := cmp.Diff(want, bad.Active); diff != "" || bad.Err == nil || bad.ActiveAttempt == good.ActiveAttempt {
 			t.Errorf("outcome %+v: %s", bad, diff)
 		}
-		if active, _ := r.Activated(); len(active.PipePolicies) != 1 || active.PipePolicies[0].Name != "q" || active.Attempt != bad.ActiveAttempt {
-			t.Errorf("activated %+v", active)
+		// It governs its pipes, and permits nobody.
+		closed := pipePolicy("p", 1)
+		closed.Spec.Admission = v1alpha1.AdmissionRules{Action: v1alpha1.ActionDeny, Requirement: v1alpha1.RequireSubject}
+		closed.Spec.Node.Action = v1alpha1.NodeEnforce
+		active, _ := r.Activated()
+		if diff := cmp.Diff([]v1alpha1.PipePolicy{closed, pipePolicy("q", 1)}, active.PipePolicies); diff != "" || active.Attempt != bad.ActiveAttempt {
+			t.Errorf("activated %+v: %s", active, diff)
 		}
 		// An older one that was different is a last good one.
 		later := pipePolicy("q", 3)
 		later.Unknown = "spec.zones"
 		objects.set([]v1alpha1.PipePolicy{narrower, later}, []v1alpha1.PolicyModule{policyModule("a", 1, goodRego)})
 		calm()
-		if o := r.latest(t); !maps.Equal(o.Active, want) || o.Err == nil {
+		if o := r.latest(t); !maps.Equal(o.Active, want) || o.Err == nil || o.ActiveAttempt != bad.ActiveAttempt {
 			t.Errorf("outcome %+v", o)
 		}
 		r.stop(t)
