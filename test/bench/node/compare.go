@@ -18,14 +18,16 @@ import (
 	"github.com/pipeguard/pipeguard/test/bench/program"
 )
 
-// variants are the ways in which the proxy can keep records.
-var variants = []struct {
+// variant is a way in which the proxy can keep records.
+type variant struct {
 	name, audit string
-	noSync      bool
-}{
+	flushes     bool
+}
+
+var variants = []variant{
 	{"records encoded, thrown away", "-", false},
-	{"records in a file, not flushed", "file", true},
-	{"records in a file, flushed before the call", "file", false},
+	{"records in a file, not flushed", "file", false},
+	{"records in a file, flushed before the call", "file", true},
 }
 
 // call is something that is asked.
@@ -48,49 +50,74 @@ var calls = []call{
 // path is a path of usual length; callers that work at once have one each.
 func path(n int) string { return workingDir + `\plugins\kubernetes.io\csi\volume-` + strconv.Itoa(n) }
 
-// compare measures each variant against the bare server, in turns.
+// compare measures each variant against the bare server, in turns; where records are flushed, also against calls of the bare server after each of which its
+// caller flushes as many bytes as two records have.
 func (s *stage) compare(ctx context.Context, out io.Writer) error {
-	_, _ = fmt.Fprint(out, "| records | call | at once | bare: calls/s | p50 | p99 | guarded: calls/s | p50 | p99 | calls/s, of the bare server's | p50 added |\n|---|---|---|---|---|---|---|---|---|---|---|\n")
-	for _, variant := range variants {
-		if !slices.ContainsFunc(calls, func(c call) bool { return strings.Contains(variant.name+", "+c.name, s.only) }) {
+	_, _ = fmt.Fprint(out, "| records | call | at once | bare: calls/s | p50 | p99 | CPU | guarded: calls/s | p50 | p99 | CPU | calls/s, of the bare server's | p50 added | bare, then one flush: calls/s | of these |\n"+
+		"|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|\n")
+	for _, v := range variants {
+		asked := slices.DeleteFunc(slices.Clone(calls), func(c call) bool { return !strings.Contains(v.name+", "+c.name, s.only) })
+		if len(asked) == 0 {
 			continue
 		}
-		bare, err := s.bare(ctx)
-		if err != nil {
-			return err
+		if err := s.compareOne(ctx, out, v, asked); err != nil {
+			return fmt.Errorf("%s: %w", v.name, err)
 		}
-		guarded, err := s.guard(ctx, variant.audit, variant.noSync)
-		if err != nil {
-			bare.Kill()
-			return err
-		}
-		for _, call := range calls {
-			if !strings.Contains(variant.name+", "+call.name, s.only) {
-				continue
-			}
-			for _, workers := range []int{1, 16} {
-				a, b := &samples{}, &samples{}
-				for range s.turns {
-					if err := errors.Join(a.add(ctx, s.turn, bare, call.do, workers), b.add(ctx, s.turn, guarded, call.do, workers)); err != nil {
-						bare.Kill()
-						guarded.Kill()
-						return fmt.Errorf("%s: %w", variant.name, err)
-					}
-				}
-				_, _ = fmt.Fprintf(out, "| %s | %s | %d | %.0f | %s | %s | %.0f | %s | %s | %.2f | %s |\n", variant.name, call.name, workers,
-					a.rate(), us(a.at(50)), us(a.at(99)), b.rate(), us(b.at(50)), us(b.at(99)), b.rate()/a.rate(), us(b.at(50)-a.at(50)))
-			}
-		}
-		bare.Kill()
-		guarded.Kill()
 	}
 	return nil
+}
+
+func (s *stage) compareOne(ctx context.Context, out io.Writer, v variant, asked []call) error {
+	bare, err := s.bare(ctx)
+	if err != nil {
+		return err
+	}
+	defer bare.Kill()
+	guarded, err := s.guard(ctx, v.audit, v.flushes)
+	if err != nil {
+		return err
+	}
+	defer guarded.Kill()
+	for _, c := range asked {
+		for _, workers := range []int{1, 16} {
+			row, err := s.row(ctx, bare, guarded, v, c, workers)
+			if err != nil {
+				return err
+			}
+			_, _ = fmt.Fprintf(out, "| %s | %s | %d | %s |\n", v.name, c.name, workers, strings.Join(row, " | "))
+		}
+	}
+	return nil
+}
+
+func (s *stage) row(ctx context.Context, bare, guarded *program.Server, v variant, asked call, workers int) (row []string, err error) {
+	disk, err := newFlusher(s.dir, workers)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, disk.Close()) }()
+	a, b, c := &samples{}, &samples{}, &samples{}
+	for range s.turns {
+		err := errors.Join(a.add(ctx, s.turn, bare, asked.do, workers), b.add(ctx, s.turn, guarded, asked.do, workers))
+		if v.flushes {
+			err = errors.Join(err, c.add(ctx, s.turn, bare, disk.after(asked.do), workers))
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	row = slices.Concat(a.cells(), b.cells(), []string{fmt.Sprintf("%.2f", b.rate()/a.rate()), us(b.at(50) - a.at(50))})
+	if !v.flushes {
+		return append(row, "", ""), nil
+	}
+	return append(row, fmt.Sprintf("%.0f", c.rate()), fmt.Sprintf("%.2f", b.rate()/c.rate())), nil
 }
 
 // samples are the latencies of calls, and the rates of the turns in which they were made.
 type samples struct {
 	latencies []time.Duration
 	rates     []float64
+	used      time.Duration // processor time of the server; 0 where it is not measured
 	sorted    bool
 }
 
@@ -126,12 +153,16 @@ func (s *samples) add(ctx context.Context, turn time.Duration, to *program.Serve
 		})
 	}
 	ready.Wait()
+	before, err := usedBy(to.PID())
 	began := time.Now()
 	close(begin)
 	all.Wait()
-	s.rates = append(s.rates, float64(total)/time.Since(began).Seconds())
+	took := time.Since(began)
+	after, err2 := usedBy(to.PID())
+	s.used += after - before
+	s.rates = append(s.rates, float64(total)/took.Seconds())
 	s.sorted = false
-	return errors.Join(errs...)
+	return errors.Join(append(errs, err, err2)...)
 }
 
 func work(ctx context.Context, connection *grpc.ClientConn, turn time.Duration, do func(context.Context, v1.FilesystemClient, int) error, n int) ([]time.Duration, error) {
@@ -153,6 +184,15 @@ func work(ctx context.Context, connection *grpc.ClientConn, turn time.Duration, 
 func (s *samples) rate() float64 {
 	rates := slices.Sorted(slices.Values(s.rates))
 	return rates[len(rates)/2]
+}
+
+// cells are what a table says of them.
+func (s *samples) cells() []string {
+	cpu := "–"
+	if s.used > 0 {
+		cpu = us(s.used / time.Duration(len(s.latencies)))
+	}
+	return []string{fmt.Sprintf("%.0f", s.rate()), us(s.at(50)), us(s.at(99)), cpu}
 }
 
 // at is a percentile of the latencies of all turns.

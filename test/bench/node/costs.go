@@ -24,7 +24,7 @@ func (s *stage) costs(ctx context.Context, out io.Writer) error {
 			start func() (*program.Server, error)
 		}{
 			{"bare server, 1 pipe", func() (*program.Server, error) { return s.bare(ctx) }},
-			{"proxy, all pipes", func() (*program.Server, error) { return s.guard(ctx, "file", false) }},
+			{"proxy, all pipes", func() (*program.Server, error) { return s.guard(ctx, "file", true) }},
 		} {
 			running, err := one.start()
 			if err != nil {
@@ -51,7 +51,7 @@ func (s *stage) memory(ctx context.Context, out io.Writer) (err error) {
 		start func() (*program.Server, error)
 	}{
 		{"bare server", func() (*program.Server, error) { return s.bare(ctx) }},
-		{"proxy", func() (*program.Server, error) { return s.guard(ctx, "file", true) }},
+		{"proxy", func() (*program.Server, error) { return s.guard(ctx, "file", false) }},
 	} {
 		running, err := one.start()
 		if err != nil {

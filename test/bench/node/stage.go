@@ -66,7 +66,7 @@ func serveBare(ctx context.Context, dir string) error {
 }
 
 // guard starts the proxy with an access list of a driver's size, and its records in a file or thrown away.
-func (s *stage) guard(ctx context.Context, audit string, noSync bool) (*program.Server, error) {
+func (s *stage) guard(ctx context.Context, audit string, flushes bool) (*program.Server, error) {
 	dir, err := os.MkdirTemp(s.dir, "guard")
 	if err != nil {
 		return nil, err
@@ -75,7 +75,7 @@ func (s *stage) guard(ctx context.Context, audit string, noSync bool) (*program.
 	if err != nil {
 		return nil, err
 	}
-	config := "limits: {connectionsPerCaller: 600, connections: 600}\naudit: {noSync: " + strconv.FormatBool(noSync) + "}\nacl:\n  rules:\n" +
+	config := "limits: {connectionsPerCaller: 600, connections: 600}\naudit: {noSync: " + strconv.FormatBool(!flushes) + "}\nacl:\n  rules:\n" +
 		"  - {name: other, pipes: [\"volume-*\"], operations: [\"*\"], callers: [{exe: " + strconv.Quote(self+".other") + "}]}\n" +
 		"  - {name: bench, pipes: [\"*\"], operations: [\"*\"], callers: [{exe: " + strconv.Quote(self) + "}]}\n"
 	if audit == "file" {
