@@ -4,14 +4,24 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
+	"sync"
 
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
 )
 
 // Load compiles all versions of the groups. Its error lists every field and method that it could not map,
-// every unclassified value, and every row without effect: serve nothing then.
-func Load(groups ...string) ([]*API, error) { return load(published(), groups) }
+// every unclassified value, and every row without effect: serve nothing then. The same groups are compiled once: what is returned is shared.
+func Load(groups ...string) ([]*API, error) {
+	groups = slices.Clone(groups)
+	compiled, _ := loaded.LoadOrStore(strings.Join(groups, ","), sync.OnceValues(func() ([]*API, error) { return load(published(), groups) }))
+	apis, err := compiled.(func() ([]*API, error))() //nolint:forcetypeassert // nothing else is stored
+	return slices.Clone(apis), err
+}
+
+// loaded has what Load returns for groups, joined by commas.
+var loaded sync.Map
 
 func load(t tables, groups []string) ([]*API, error) {
 	if len(groups) == 0 {

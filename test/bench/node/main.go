@@ -10,6 +10,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"syscall"
 	"time"
 
@@ -22,7 +23,7 @@ const limit = 15 * time.Minute
 func main() {
 	quick := flag.Bool("quick", false, "see in some seconds whether everything works; the figures say nothing")
 	exe := flag.String("proxy", "", "`file` of the proxy; empty builds it")
-	only := flag.String("only", "", "measure only what has this `text` in its name: records, call")
+	only := flag.String("only", "", "measure only what has this `text` in its name: records, call, start, memory")
 	table := flag.String("table", "", "`file` for the tables, in Markdown, beside standard output")
 	bare := flag.String("bare", "", "serve the filesystem group without any guard on sockets in this `directory`; how this program starts the server to compare with")
 	flag.Parse()
@@ -70,8 +71,13 @@ func measure(ctx context.Context, exe, table, only string, quick bool) (err erro
 	if err := st.compare(ctx, out); err != nil {
 		return err
 	}
-	if only != "" {
-		return nil
+	if strings.Contains("start", only) {
+		if err := st.start(ctx, out); err != nil {
+			return err
+		}
 	}
-	return st.costs(ctx, out)
+	if strings.Contains("memory", only) {
+		return st.memory(ctx, out)
+	}
+	return nil
 }

@@ -5,6 +5,7 @@ import (
 	_ "embed"
 	"maps"
 	"slices"
+	"sync"
 
 	"go.yaml.in/yaml/v3"
 
@@ -26,8 +27,8 @@ type set struct {
 	operations []string
 }
 
-// drivers are those whose Windows DaemonSets mount CSI Proxy pipes, by their names.
-var drivers = read(published)
+// drivers are those whose Windows DaemonSets mount CSI Proxy pipes, by their names; they are read when first asked for.
+var drivers = sync.OnceValue(func() []driver { return read(published) })
 
 // read reads drivers.yaml, which is part of the program: a fault in it is one of the program.
 func read(text []byte) (list []driver) {

@@ -140,7 +140,7 @@ func TestAProfileAllowsItsDriverAndNobodyElse(t *testing.T) {
 func TestNoProfileLetsADriverRemoveTheKubeletsDirectories(t *testing.T) {
 	const kubelet = `C:\var\lib\kubelet`
 	asked := 0
-	for _, d := range drivers {
+	for _, d := range drivers() {
 		p := policy(t, Options{Name: d.name})
 		who := caller.Caller{Assurance: "pod", Pod: caller.Pod{Namespace: d.namespace, ServiceAccount: d.account}, Container: caller.Container{Name: d.container}}
 		for _, s := range d.uses {
@@ -206,7 +206,7 @@ func TestWhatDriversSendForOneVolumeIsAllowedAndDeepEnough(t *testing.T) {
 		"azuredisk": slices.Concat(block("c:"+byHash), block(byName)), "gce-pd": block(byName), "aws-ebs": block(`C:` + byHash), "vsphere": block(byName),
 		"smb": slices.DeleteFunc(file(byName), func(c call) bool { return c.operation == "RmdirContents" }), "azurefile": file(`C:\` + byHash),
 	} {
-		d := drivers[slices.IndexFunc(drivers, func(d driver) bool { return d.name == name })]
+		d := drivers()[slices.IndexFunc(drivers(), func(d driver) bool { return d.name == name })]
 		who := caller.Caller{Assurance: "pod", Pod: caller.Pod{Namespace: d.namespace, ServiceAccount: d.account}, Container: caller.Container{Name: d.container}}
 		p := policy(t, Options{Name: name})
 		for _, c := range calls {

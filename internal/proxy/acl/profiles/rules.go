@@ -35,8 +35,8 @@ const usualKubeletDir = `C:\var\lib\kubelet`
 
 // Names are the profiles that there are, sorted.
 func Names() []string {
-	names := make([]string, len(drivers))
-	for i, d := range drivers {
+	names := make([]string, len(drivers()))
+	for i, d := range drivers() {
 		names[i] = d.name
 	}
 	return names
@@ -45,11 +45,11 @@ func Names() []string {
 // Rules returns the rules of a profile: one for the operations that name paths, confined to the kubelet's plugins and pods,
 // and one for those that name disks, volumes and shares. They permit nothing beyond the operations.
 func Rules(o Options) ([]acl.Rule, error) {
-	at := slices.IndexFunc(drivers, func(d driver) bool { return d.name == o.Name })
+	at := slices.IndexFunc(drivers(), func(d driver) bool { return d.name == o.Name })
 	if at < 0 {
 		return nil, fmt.Errorf("there is no profile %q; there are %s", o.Name, strings.Join(Names(), ", "))
 	}
-	d := drivers[at]
+	d := drivers()[at]
 	for _, f := range []struct {
 		field *string
 		value string
