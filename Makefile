@@ -6,11 +6,12 @@ LDFLAGS := -s -w
 # Without gRPC's pages of traces, which nothing serves, the linker leaves out what is never called.
 TAGS := grpcnotrace
 GOLANGCI_LINT_VERSION := v2.15.0
+BENCHSTAT_VERSION := v0.0.0-20260908200009-22c9c6c9d4da
 # What was compiled in one clone serves the next: without -trimpath, each clone compiles every package of this module anew. Nothing here is debugged step by step: without
 # tables for debuggers a cold build takes less.
 export GOFLAGS := $(shell go env GOFLAGS) -trimpath -gcflags=all=-dwarf=false
 
-.PHONY: help agree attack build core deps floor test test-linux test-windows flaky e2e bench lint generate verify run image push
+.PHONY: help agree attack build core deps floor test test-linux test-windows flaky e2e bench bench-compare lint generate verify run image push
 
 help: ## Show this list.
 	@awk -F':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -67,6 +68,13 @@ bench: ## Run the benchmarks beside the hot paths, and measure proxy and webhook
 	go run ./test/bench/heavy | tee build/heavy.md
 	test/tools/build api
 	go run ./test/bench
+
+bench-compare: bin/benchstat-$(BENCHSTAT_VERSION) ## Run the benchmarks of BASE=commit (the one before) and of this tree in turns, and say what has changed beyond noise; about an hour.
+	BENCHSTAT_VERSION=$(BENCHSTAT_VERSION) hack/bench-compare.sh $(if $(BASE),-base $(BASE)) $(if $(BENCH),-bench '$(BENCH)') $(PACKAGES)
+
+bin/benchstat-$(BENCHSTAT_VERSION):
+	GOBIN=$(CURDIR)/bin CGO_ENABLED=0 go install golang.org/x/perf/cmd/benchstat@$(BENCHSTAT_VERSION)
+	mv bin/benchstat $@
 
 lint: bin/golangci-lint-$(GOLANGCI_LINT_VERSION) ## Run the linters for Linux and for Windows.
 	$< run ./...

@@ -106,6 +106,9 @@ func (s *stage) row(ctx context.Context, bare, guarded *program.Server, v varian
 			return nil, err
 		}
 	}
+	if err := s.benchmark(v, asked, workers, a, b); err != nil {
+		return nil, err
+	}
 	row = slices.Concat(a.cells(), b.cells(), []string{fmt.Sprintf("%.2f", b.rate()/a.rate()), us(b.at(50) - a.at(50))})
 	if !v.flushes {
 		return append(row, "", ""), nil
@@ -190,10 +193,13 @@ func (s *samples) rate() float64 {
 func (s *samples) cells() []string {
 	cpu := "–"
 	if s.used > 0 {
-		cpu = us(s.used / time.Duration(len(s.latencies)))
+		cpu = us(s.cpu())
 	}
 	return []string{fmt.Sprintf("%.0f", s.rate()), us(s.at(50)), us(s.at(99)), cpu}
 }
+
+// cpu is the processor time of the server for a call; 0 where it is not measured.
+func (s *samples) cpu() time.Duration { return s.used / time.Duration(max(1, len(s.latencies))) }
 
 // at is a percentile of the latencies of all turns.
 func (s *samples) at(percent int) time.Duration {

@@ -24,6 +24,8 @@ func main() {
 	quick := flag.Bool("quick", false, "see in some seconds whether everything works; the figures say nothing")
 	exe := flag.String("proxy", "", "`file` of the proxy; empty builds it")
 	only := flag.String("only", "", "measure only what has this `text` in its name: records, call, start, memory")
+	turns := flag.Int("turns", 12, "how often each server has its turn of half a second, in each row")
+	lines := flag.String("benchmarks", "", "`file` to which each row is also appended as a line of go test -bench, for benchstat")
 	table := flag.String("table", "", "`file` for the tables, in Markdown, beside standard output")
 	bare := flag.String("bare", "", "serve the filesystem group without any guard on sockets in this `directory`; how this program starts the server to compare with")
 	flag.Parse()
@@ -33,7 +35,7 @@ func main() {
 	if *bare != "" {
 		err = serveBare(ctx, *bare)
 	} else {
-		err = measure(ctx, *exe, *table, *only, *quick)
+		err = measure(ctx, *exe, *table, &stage{only: *only, turn: 500 * time.Millisecond, turns: *turns, starts: 11, connections: 500, lines: *lines}, *quick)
 	}
 	cancel()
 	stop()
@@ -43,7 +45,7 @@ func main() {
 	}
 }
 
-func measure(ctx context.Context, exe, table, only string, quick bool) (err error) {
+func measure(ctx context.Context, exe, table string, st *stage, quick bool) (err error) {
 	dir, err := os.MkdirTemp("", "pgbench")
 	if err != nil {
 		return err
@@ -63,7 +65,7 @@ func measure(ctx context.Context, exe, table, only string, quick bool) (err erro
 		defer func() { err = errors.Join(err, file.Close()) }()
 		out = io.MultiWriter(out, file)
 	}
-	st := &stage{dir: dir, exe: exe, turn: 500 * time.Millisecond, turns: 12, starts: 11, connections: 500, only: only}
+	st.dir, st.exe = dir, exe
 	if quick {
 		st.turn, st.turns, st.starts = 50*time.Millisecond, 2, 2
 	}
@@ -71,12 +73,12 @@ func measure(ctx context.Context, exe, table, only string, quick bool) (err erro
 	if err := st.compare(ctx, out); err != nil {
 		return err
 	}
-	if strings.Contains("start", only) {
+	if strings.Contains("start", st.only) {
 		if err := st.start(ctx, out); err != nil {
 			return err
 		}
 	}
-	if strings.Contains("memory", only) {
+	if strings.Contains("memory", st.only) {
 		return st.memory(ctx, out)
 	}
 	return nil

@@ -29,6 +29,7 @@ type stage struct {
 	starts      int // how often the time to start is taken
 	connections int
 	only        string // part of what the rows to measure are called
+	lines       string // file for the rows as lines of go test -bench; empty for none
 }
 
 // barePipe is what the bare server listens on: on Windows names of pipes are the machine's, so it has one of its own.
