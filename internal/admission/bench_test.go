@@ -196,7 +196,7 @@ func benchBody(b *testing.B, p *corev1.Pod) []byte {
 }
 
 func benchReviewer(b *testing.B, p Policies) *Reviewer {
-	engine, err := policy.New(policy.Options{Timeout: time.Minute}) // a busy machine must not turn decisions into time-outs
+	engine, err := policy.New(policy.Options{Timeout: time.Minute, Remember: 100}) // a busy machine must not turn decisions into time-outs
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -145,6 +145,10 @@ func (e *Engine) DecideWith(ctx context.Context, s Snapshot, sender turns.Sender
 	if d, ok := slot.remembered(); ok && ctx.Err() == nil {
 		return d, nil
 	}
+	place, d, ok := s.s.known.find(input)
+	if ok && ctx.Err() == nil {
+		return d, nil
+	}
 	done, err := e.slots.Take(ctx, sender)
 	switch {
 	case errors.Is(err, turns.ErrBusy):
@@ -155,9 +159,10 @@ func (e *Engine) DecideWith(ctx context.Context, s Snapshot, sender turns.Sender
 		return Decision{}, fault(ReasonOverload, errors.Join(errBusy, err))
 	}
 	defer done()
-	d, err := s.s.decide(ctx, input, &e.made, e.options.Timeout, e.options.work())
+	d, err = s.s.decide(ctx, input, &e.made, e.options.Timeout, e.options.work())
 	if err == nil {
 		slot.remember(d)
+		s.s.known.remember(place, d)
 	}
 	return d, err
 }
