@@ -9,8 +9,8 @@ import (
 
 // fields are what compiled modules may read of the input.
 type fields struct {
-	all   bool        // any field: by a name that is only known when it is evaluated, or by handing on the whole input
-	names []*ast.Term // of the fields, sorted
+	all   bool     // any field: by a name that is only known when it is evaluated, or by handing on the whole input
+	names []string // of the fields, sorted
 }
 
 // fieldsRead finds what compiled modules may read of the input. After compilation every use of input is a reference; one that a "with" replaces counts as well.
@@ -37,13 +37,11 @@ func fieldsRead(modules map[string]*ast.Module) (out fields) {
 			return false
 		})
 	}
-	for _, name := range slices.Sorted(maps.Keys(seen)) {
-		out.names = append(out.names, ast.StringTerm(name))
-	}
+	out.names = slices.Sorted(maps.Keys(seen))
 	return out
 }
 
 // has reports whether a field may be read.
 func (f *fields) has(name string) bool {
-	return f.all || slices.ContainsFunc(f.names, func(t *ast.Term) bool { own, _ := t.Value.(ast.String); return string(own) == name })
+	return f.all || slices.Contains(f.names, name)
 }
