@@ -1,9 +1,13 @@
 package main
 
 import (
+	"context"
 	"os"
 	"runtime/debug"
 	"runtime/metrics"
+	"time"
+
+	"github.com/pipeguard/pipeguard/internal/periodic"
 )
 
 const (
@@ -18,9 +22,7 @@ const (
 // keepSmall sets the pace of the garbage collector, unless the environment does.
 func keepSmall() {
 	if os.Getenv("GOGC") == "" {
-		live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
-		metrics.Read(live)
-		debug.SetGCPercent(percentFor(live[0].Value.Uint64()))
+		debug.SetGCPercent(percentFor(read("/gc/heap/live:bytes")))
 	}
 }
 
@@ -32,8 +34,48 @@ func percentFor(live uint64) int {
 // minLive is less than what lives in any webhook that decides; before it does, the collector knows less than there will be.
 const minLive = 8 << 20
 
+// read is a figure of the runtime, in bytes.
+func read(name string) uint64 {
+	sample := []metrics.Sample{{Name: name}}
+	metrics.Read(sample)
+	return sample[0].Value.Uint64()
+}
+
 // giveBack returns memory to the system after something that needed much of it once, compiling and testing policies, and adapts the pace of the collector to what lives now.
 func giveBack() {
 	debug.FreeOSMemory()
 	keepSmall()
+}
+
+// afterwards gives memory back when work is over that left garbage behind, such as a pass over all statuses or a burst of reviews. The collector alone would leave as much of it as
+// it takes to begin anew.
+func afterwards(ctx context.Context) error {
+	r := lull{}
+	periodic.Run(ctx, lullInterval, func() {
+		if r.isDue(read("/gc/heap/allocs:bytes")) {
+			giveBack()
+		}
+	})
+	return nil
+}
+
+const (
+	lullInterval = 10 * time.Second
+	// lullBytes is how much may be made in an interval in which nothing much is done: leases, metrics, a few reviews.
+	lullBytes = 4 << 20
+)
+
+// lull finds out when work is over, by how many bytes were made so far.
+type lull struct{ last, given uint64 }
+
+// isDue reports whether memory is to be given back now: little was made since the last time it was asked, and since memory was given back more than
+// the collector lets gather.
+func (r *lull) isDue(made uint64) bool {
+	isQuiet := made-r.last <= lullBytes
+	r.last = made
+	if !isQuiet || made-r.given < gcRoom {
+		return false
+	}
+	r.given = made
+	return true
 }

@@ -120,7 +120,7 @@ func (s *server) attempted(active policy.Snapshot, err error) {
 func (s *server) run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	serve := func(ctx context.Context) error { return s.webhook.Start(s.leave.after(ctx, s.webhook.listener.Open)) }
-	for _, task := range append(s.tasks, s.certs.Start, serve, s.readiness.run) {
+	for _, task := range append(s.tasks, s.certs.Start, serve, s.readiness.run, afterwards) {
 		group.Go(func() error { return task(ctx) })
 	}
 	for _, e := range s.endpoints {
