@@ -66,6 +66,7 @@ bench: ## Run the benchmarks beside the hot paths, and measure proxy and webhook
 	go run ./test/bench/node -table build/node.md
 	go run ./test/bench/worstcase -table build/worstcase.md
 	go run ./test/bench/heavy | tee build/heavy.md
+	go run ./test/bench/review -table build/review.md $(if $(wildcard dist/tools/gatekeeper),-gatekeeper dist/tools/gatekeeper)
 	test/tools/build api
 	go run ./test/bench
 
@@ -75,6 +76,10 @@ bench-compare: bin/benchstat-$(BENCHSTAT_VERSION) ## Run the benchmarks of BASE=
 bin/benchstat-$(BENCHSTAT_VERSION):
 	GOBIN=$(CURDIR)/bin CGO_ENABLED=0 go install golang.org/x/perf/cmd/benchstat@$(BENCHSTAT_VERSION)
 	mv bin/benchstat $@
+
+# Reviews are measured beside those of Gatekeeper if it is there. Its module is compiled in some ten minutes.
+dist/tools/gatekeeper: test/tools/gatekeeper/go.mod test/tools/gatekeeper/go.sum
+	cd test/tools/gatekeeper && CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o $(CURDIR)/dist/tools/ github.com/open-policy-agent/gatekeeper/v3
 
 lint: bin/golangci-lint-$(GOLANGCI_LINT_VERSION) ## Run the linters for Linux and for Windows.
 	$< run ./...

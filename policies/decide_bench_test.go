@@ -44,7 +44,7 @@ func BenchmarkDecide(b *testing.B) {
 }
 
 func subject(name, expiresAt, warnFrom string) map[string]any {
-	return map[string]any{"policy": "azuredisk", "subject": name, "requirement": "AllowedNamespace", "expiresAt": expiresAt, "warnFrom": warnFrom}
+	return map[string]any{"policy": "azuredisk", "subject": name, "requirement": "AllowedNamespace", "expiresAt": expiresAt, "warnFrom": warnFrom, "endsSoon": warnFrom != ""}
 }
 
 func sixPipes(b *testing.B, namespace string, governors []any, access map[string]any) ast.Value {

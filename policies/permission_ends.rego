@@ -51,6 +51,4 @@ host_path_effect_of(entry) := host_paths_effect if entry.equalPower == ""
 
 host_path_effect_of(entry) := effect_of_power(entry) if not entry.equalPower == ""
 
-lasts(subject) if subject.warnFrom == ""
-
-lasts(subject) if before(input.now, subject.warnFrom)
+lasts(subject) if subject.endsSoon == false

@@ -96,15 +96,3 @@ effect_of(entry) := effects_of_actions[parameters.action] if {
 	entry.policies == []
 	entry.guarded == true
 }
-
-# Times of one form are compared as strings. A time of another form is neither before nor after any time.
-before(a, b) if {
-	is_time(a)
-	is_time(b)
-	a < b
-}
-
-is_time(s) if {
-	is_string(s)
-	regex.match(`^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]Z$`, s)
-}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/pipeguard/pipeguard/internal/audit/inert"
 	"github.com/pipeguard/pipeguard/internal/filetrust"
+	"github.com/pipeguard/pipeguard/internal/garbage"
 	"github.com/pipeguard/pipeguard/internal/policy"
 	"github.com/pipeguard/pipeguard/internal/version"
 	"github.com/pipeguard/pipeguard/internal/winsvc"
@@ -22,7 +23,7 @@ import (
 
 func main() {
 	policy.SealProcess()
-	keepSmall()
+	garbage.Limit()
 	os.Exit(run(context.Background(), os.Args[1:], os.Stdout, os.Stderr))
 }
 

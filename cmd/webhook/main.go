@@ -14,6 +14,7 @@ import (
 
 	"github.com/pipeguard/pipeguard/internal/audit/inert"
 	"github.com/pipeguard/pipeguard/internal/interrupt"
+	"github.com/pipeguard/pipeguard/internal/garbage"
 	"github.com/pipeguard/pipeguard/internal/policy"
 )
 
@@ -25,7 +26,7 @@ const (
 
 func main() {
 	policy.SealProcess()
-	keepSmall()
+	garbage.Limit()
 	ctx, stop := interrupt.Context(context.Background())
 	code := execute(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	stop()

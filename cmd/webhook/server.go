@@ -35,6 +35,9 @@ type server struct {
 	tasks     []func(context.Context) error
 }
 
+// rememberedDecisions are enough for the objects that workloads and controllers ask about again and again. They take 0.5 MB as a rule.
+const rememberedDecisions = 1024
+
 // newServer makes the parts. It binds the addresses of health and metrics, and reads every file once.
 func newServer(ctx context.Context, o options, stdout io.Writer, log *zap.Logger) (s *server, err error) {
 	s = &server{log: log, registry: prometheus.NewRegistry()}
@@ -44,7 +47,7 @@ func newServer(ctx context.Context, o options, stdout io.Writer, log *zap.Logger
 	}
 	s.source.warn(log)
 	// The built-in policies passed their tests when this program was made.
-	if s.engine, err = policy.New(policy.Options{BaseTested: o.PolicyDir == "", Log: log}); err != nil {
+	if s.engine, err = policy.New(policy.Options{BaseTested: o.PolicyDir == "", Remember: rememberedDecisions, Log: log}); err != nil {
 		return nil, err
 	}
 	mode := newStandalone
@@ -117,7 +120,7 @@ func (s *server) attempted(active policy.Snapshot, err error) {
 func (s *server) run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	serve := func(ctx context.Context) error { return s.webhook.Start(s.leave.after(ctx, s.webhook.listener.Open)) }
-	for _, task := range append(s.tasks, s.certs.Start, serve, s.readiness.run) {
+	for _, task := range append(s.tasks, s.certs.Start, serve, s.readiness.run, afterwards) {
 		group.Go(func() error { return task(ctx) })
 	}
 	for _, e := range s.endpoints {

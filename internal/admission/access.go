@@ -36,6 +36,8 @@ type AccessSubject struct {
 	// ExpiresAt is when the permission ends, WarnFrom when its end is near, in the form of Input.Now; both are empty for one that does not end.
 	ExpiresAt string `json:"expiresAt"`
 	WarnFrom  string `json:"warnFrom"`
+	// EndsSoon is true from WarnFrom on. Policies that ask for it instead of Now say the same of an object until then, see policy.Options.Remember.
+	EndsSoon bool `json:"endsSoon"`
 }
 
 // AccessMiss is a subject that fits but for one field, as far as it was compared.
@@ -202,11 +204,11 @@ func (s *Scope) access(by *governing, c caller.Caller, asks question, now time.T
 	}
 	for _, requirement := range []Requirement{AllowedNamespace, PrivilegedAndAllowedNamespace, PrivilegedOrAllowedNamespace} {
 		if g := best[requirement]; g.subject != nil {
-			a.Subjects = append(a.Subjects, g.entry(requirement))
+			a.Subjects = append(a.Subjects, g.entry(requirement, now))
 		}
 	}
 	if ended.subject != nil {
-		entry := ended.entry("")
+		entry := ended.entry("", now)
 		a.ended = &entry
 	}
 	if len(a.Subjects) == 0 && nearest.Subject != nil {
@@ -230,7 +232,7 @@ func (g granted) or(o granted) granted {
 	return o
 }
 
-func (g granted) entry(r Requirement) AccessSubject {
+func (g granted) entry(r Requirement, now time.Time) AccessSubject {
 	at, warnFrom := expiry(g.subject)
-	return AccessSubject{Policy: g.policy, Subject: g.subject.Name, Requirement: r, ExpiresAt: at, WarnFrom: warnFrom}
+	return AccessSubject{Policy: g.policy, Subject: g.subject.Name, Requirement: r, ExpiresAt: at, WarnFrom: warnFrom, EndsSoon: warnFrom != "" && instant(now) >= warnFrom}
 }

@@ -153,6 +153,7 @@ func BenchmarkSteps(b *testing.B) {
 		b.Fatal(err)
 	}
 	snapshot, _ := r.o.Engine.Active()
+	engine, _ := r.o.Engine.(*policy.Engine)
 	for _, step := range []struct {
 		name string
 		run  func() error
@@ -161,9 +162,16 @@ func BenchmarkSteps(b *testing.B) {
 		{"object", func() error { _, err := readObject(req.Object.Raw, podKind, plenty()); return err }},
 		{"extract", func() error { _, err := extract(scope, &obj, plenty()); return err }},
 		{"input", func() error { _, err := scope.input(req, &obj, &e, nil, clock, plenty()); return err }},
-		{"value", func() error { _ = in.value(nil); return nil }},
+		{"value", func() error { _ = in.value(nil, everyField); return nil }},
 		{"value-by-json", func() error { _, err := policy.ToValue(in); return err }},
-		{"decide", func() error { _, err := r.o.Engine.DecideWith(b.Context(), snapshot, nil, in.value(nil)); return err }},
+		{"decide", func() error {
+			_, err := r.o.Engine.DecideAbout(b.Context(), snapshot, nil, inputQuestion{in, nil})
+			return err
+		}},
+		{"decide-anew", func() error {
+			_, err := engine.DecideWith(b.Context(), snapshot, nil, in.value(nil, everyField))
+			return err
+		}},
 		{"review", func() error { _ = r.Review(b.Context(), req); return nil }},
 	} {
 		b.Run(step.name, func(b *testing.B) {
@@ -196,7 +204,7 @@ func benchBody(b *testing.B, p *corev1.Pod) []byte {
 }
 
 func benchReviewer(b *testing.B, p Policies) *Reviewer {
-	engine, err := policy.New(policy.Options{Timeout: time.Minute}) // a busy machine must not turn decisions into time-outs
+	engine, err := policy.New(policy.Options{Timeout: time.Minute, Remember: 100}) // a busy machine must not turn decisions into time-outs
 	if err != nil {
 		b.Fatal(err)
 	}

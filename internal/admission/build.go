@@ -16,7 +16,7 @@ func (s *Scope) input(req *admissionv1.AdmissionRequest, obj *object, e *extract
 	pod := obj.podMeta()
 	in := &Input{
 		Schema:         Schema,
-		Now:            now.UTC().Format(time.RFC3339),
+		Now:            instant(now),
 		Operation:      string(req.Operation),
 		Kind:           Kind(req.Kind),
 		Subresource:    req.SubResource,
@@ -63,3 +63,6 @@ func objectValue(raw []byte) (ast.Value, error) {
 	}
 	return v, nil
 }
+
+// instant is a time as policies receive it: in UTC, without parts of a second.
+func instant(t time.Time) string { return t.UTC().Format(expiryLayout) }

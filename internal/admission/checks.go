@@ -128,7 +128,7 @@ func (s situation) in(namespace string, of sample) policy.Check {
 	e := must(extract(s.scope, &obj, a))
 	req := &admissionv1.AdmissionRequest{Kind: of.kind, Namespace: namespace, Operation: admissionv1.Create}
 	in := must(s.scope.input(req, &obj, &e, nil, checkTime, a))
-	return policy.Check{Input: in.value(nil), Data: s.data}
+	return policy.Check{Input: in.value(nil, everyField), Data: s.data}
 }
 
 // must panics with an error about a sample, which consists of the same constants in every process.

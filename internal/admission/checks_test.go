@@ -6,8 +6,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/open-policy-agent/opa/v1/ast"
-
 	"github.com/pipeguard/pipeguard/internal/policy"
 	"github.com/pipeguard/pipeguard/internal/turns"
 )
@@ -142,9 +140,9 @@ type swapping struct {
 	swap func()
 }
 
-func (e swapping) DecideWith(ctx context.Context, s policy.Snapshot, sender turns.Sender, input ast.Value) (policy.Decision, error) {
+func (e swapping) DecideAbout(ctx context.Context, s policy.Snapshot, sender turns.Sender, q policy.Question) (policy.Decision, error) {
 	e.swap()
-	return e.Engine.DecideWith(ctx, s, sender, input)
+	return e.Engine.DecideAbout(ctx, s, sender, q)
 }
 
 func TestCanaryIsNotMisledByPoliciesThatChangeMeanwhile(t *testing.T) {

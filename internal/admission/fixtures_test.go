@@ -66,7 +66,7 @@ func newPolicyEngine(t testing.TB, p Policies, files map[string]string) *policy.
 
 func newIdleEngine(t testing.TB) *policy.Engine {
 	t.Helper()
-	engine, err := policy.New(policy.Options{Timeout: 10 * time.Second, TestTimeout: 5 * time.Minute}) // a slow machine is not what is tested
+	engine, err := policy.New(policy.Options{Timeout: 10 * time.Second, TestTimeout: 5 * time.Minute, Remember: 100}) // a slow machine is not what is tested
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,6 @@ import (
 	"testing"
 	"unicode/utf16"
 
-	"github.com/open-policy-agent/opa/v1/ast"
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -252,7 +251,7 @@ type faultyEngine struct {
 	decide func() (policy.Decision, error)
 }
 
-func (e faultyEngine) DecideWith(context.Context, policy.Snapshot, turns.Sender, ast.Value) (policy.Decision, error) {
+func (e faultyEngine) DecideAbout(context.Context, policy.Snapshot, turns.Sender, policy.Question) (policy.Decision, error) {
 	return e.decide()
 }
 

@@ -36,7 +36,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		}, []string{"allowed"}),
 		evaluations: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name:    "pipeguard_policy_evaluation_duration_seconds",
-			Help:    "Time of one policy evaluation, with the wait for a slot.",
+			Help:    "Time of one decision of the policies, with the wait for a slot. Decisions that are remembered count as well.",
 			Buckets: []float64{.00001, .000025, .00005, .0001, .00025, .0005, .001, .0025, .01, .05},
 		}),
 		responses: prometheus.NewCounterVec(prometheus.CounterOpts{

@@ -266,8 +266,7 @@ func expiry(s *access.Subject) (at, warnFrom string) {
 	if s.ExpiresAt.IsZero() {
 		return "", ""
 	}
-	end := s.ExpiresAt.UTC()
-	return end.Format(expiryLayout), end.Add(-ExpiryWarning).Format(expiryLayout)
+	return instant(s.ExpiresAt), instant(s.ExpiresAt.Add(-ExpiryWarning))
 }
 
 // label checks a text against the form of names in the API's schema.

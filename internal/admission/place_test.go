@@ -9,8 +9,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/open-policy-agent/opa/v1/ast"
-
 	"github.com/pipeguard/pipeguard/internal/admission/intake"
 	"github.com/pipeguard/pipeguard/internal/policy"
 	"github.com/pipeguard/pipeguard/internal/turns"
@@ -22,14 +20,14 @@ type slowEngine struct {
 	slots *turns.Turns
 }
 
-func (e slowEngine) DecideWith(ctx context.Context, s policy.Snapshot, sender turns.Sender, input ast.Value) (policy.Decision, error) {
+func (e slowEngine) DecideAbout(ctx context.Context, s policy.Snapshot, sender turns.Sender, q policy.Question) (policy.Decision, error) {
 	done, err := e.slots.Take(ctx, sender)
 	if err != nil {
 		return policy.Decision{}, &policy.Error{Reason: policy.ReasonOverload, Err: err}
 	}
 	defer done()
 	time.Sleep(75 * time.Millisecond)
-	return e.Engine.DecideWith(ctx, s, sender, input)
+	return e.Engine.DecideAbout(ctx, s, sender, q)
 }
 
 func newSlowReviewer(t *testing.T) *Reviewer {

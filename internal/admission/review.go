@@ -197,7 +197,7 @@ func (r *Reviewer) decide(ctx context.Context, j *judgement, in *Input, raw []by
 		}
 	}
 	start := time.Now()
-	d, err := r.o.Engine.DecideWith(ctx, j.snapshot, sender, in.value(object))
+	d, err := r.o.Engine.DecideAbout(ctx, j.snapshot, sender, inputQuestion{in, object})
 	if isTraced(ctx) {
 		r.o.Metrics.evaluated(time.Since(start))
 	}

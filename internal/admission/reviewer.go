@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/open-policy-agent/opa/v1/ast"
 	"go.uber.org/zap"
 
 	"github.com/pipeguard/pipeguard/internal/admission/intake"
@@ -21,7 +20,7 @@ import (
 // Engine decides; *policy.Engine does.
 type Engine interface {
 	Active() (policy.Snapshot, bool)
-	DecideWith(ctx context.Context, s policy.Snapshot, sender turns.Sender, input ast.Value) (policy.Decision, error)
+	DecideAbout(ctx context.Context, s policy.Snapshot, sender turns.Sender, q policy.Question) (policy.Decision, error)
 }
 
 // NamespaceLabels knows the labels of namespaces.

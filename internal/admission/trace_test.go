@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/open-policy-agent/opa/v1/ast"
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
@@ -145,6 +144,6 @@ func (e activeOnce) Active() (policy.Snapshot, bool) {
 	return s, ok
 }
 
-func (e activeOnce) DecideWith(ctx context.Context, s policy.Snapshot, sender turns.Sender, input ast.Value) (policy.Decision, error) {
-	return e.Engine.DecideWith(ctx, s, sender, input)
+func (e activeOnce) DecideAbout(ctx context.Context, s policy.Snapshot, sender turns.Sender, q policy.Question) (policy.Decision, error) {
+	return e.Engine.DecideAbout(ctx, s, sender, q)
 }

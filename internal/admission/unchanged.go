@@ -66,7 +66,7 @@ func (in *Input) isLike(other *Input) bool {
 		in.Labels, in.Pod.Labels, in.Annotations = nil, nil, maps.Clone(in.Pod.Annotations)
 		maps.DeleteFunc(in.Annotations, func(key, _ string) bool { return !isRuntimeAnnotation(key) })
 		in.Pod.Annotations = in.Annotations
-		return in.value(nil)
+		return in.value(nil, everyField)
 	}
 	return withoutBookkeeping(*in).Compare(withoutBookkeeping(*other)) == 0
 }

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/open-policy-agent/opa/v1/ast"
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -317,9 +316,9 @@ type failing struct {
 	broken *bool
 }
 
-func (e failing) DecideWith(ctx context.Context, s policy.Snapshot, sender turns.Sender, input ast.Value) (policy.Decision, error) {
+func (e failing) DecideAbout(ctx context.Context, s policy.Snapshot, sender turns.Sender, q policy.Question) (policy.Decision, error) {
 	if *e.broken {
 		return policy.Decision{}, &policy.Error{Reason: policy.ReasonTimeout, Err: context.DeadlineExceeded}
 	}
-	return e.Engine.DecideWith(ctx, s, sender, input)
+	return e.Engine.DecideAbout(ctx, s, sender, q)
 }

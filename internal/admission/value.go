@@ -3,13 +3,18 @@ package admission
 import (
 	"fmt"
 	"reflect"
+	"slices"
+	"strings"
 	"sync"
 
 	"github.com/open-policy-agent/opa/v1/ast"
 )
 
+// fieldObject is the field that Input has no member for.
+const fieldObject = "object"
+
 var (
-	keyObject = ast.StringTerm("object")
+	keyObject = ast.StringTerm(fieldObject)
 
 	valueTrue      = ast.BooleanTerm(true)
 	valueFalse     = ast.BooleanTerm(false)
@@ -20,16 +25,19 @@ var (
 
 type item = [2]*ast.Term
 
-// value builds the input as OPA wants it. Going through JSON instead gives the same value at many times the cost; lists and maps that are absent are empty.
-// object, the whole object as the API server sent it, is left out if nil.
-func (in *Input) value(object ast.Value) ast.Value {
+// everyField is for an input as a whole.
+func everyField(string) bool { return true }
+
+// value builds the fields of the input that are read, as OPA wants them. Going through JSON instead gives the same value at many times the cost; lists and maps that are
+// absent are empty. object, the whole object as the API server sent it, is left out if nil.
+func (in *Input) value(object ast.Value, read func(field string) bool) ast.Value {
 	c := make(converter, 16)
 	for e := range in.entries() {
 		if g := e.governing; g != nil {
 			c[sharedBy(reflect.ValueOf(g.names))] = g.term
 		}
 	}
-	items := c.items(reflect.ValueOf(in).Elem())
+	items := c.items(reflect.ValueOf(in).Elem(), read)
 	if object != nil {
 		items = append(items, item{keyObject, ast.NewTerm(object)})
 	}
@@ -65,7 +73,7 @@ func (c converter) term(v reflect.Value) *ast.Term {
 		}
 		return valueFalse
 	case reflect.Struct:
-		return ast.ObjectTerm(c.items(v)...)
+		return ast.ObjectTerm(c.items(v, everyField)...)
 	case reflect.Map, reflect.Slice, reflect.Pointer:
 		key := sharedBy(v)
 		t := c[key]
@@ -106,25 +114,28 @@ func (c converter) reference(v reflect.Value) *ast.Term {
 // notConvertible is a type that no part of an Input has: tests convert each of them.
 func notConvertible(v reflect.Value) error { return fmt.Errorf("convert an input: a %s", v.Type()) }
 
-// items are the members of a struct's object.
-func (c converter) items(v reflect.Value) []item {
+// items are the members of a struct's object that are read.
+func (c converter) items(v reflect.Value, read func(field string) bool) []item {
 	fields := fieldsOf(v.Type())
-	items := make([]item, len(fields), len(fields)+1)
-	for i, f := range fields {
-		items[i] = item{f.key, c.term(v.FieldByIndex(f.index))}
+	items := make([]item, 0, len(fields)+1)
+	for _, f := range fields {
+		if read(f.name) {
+			items = append(items, item{f.key, c.term(v.FieldByIndex(f.index))})
+		}
 	}
 	return items
 }
 
 // field is a field of a struct under its name in JSON. Its key is made once: a term is never changed after it was built.
 type field struct {
+	name  string
 	key   *ast.Term
 	index []int
 }
 
 var knownFields sync.Map // of []field, by the reflect.Type of the struct
 
-// fieldsOf are the fields that encoding/json knows of a struct, those of embedded structs among them.
+// fieldsOf are the fields that encoding/json knows of a struct, those of embedded structs among them, by name.
 func fieldsOf(t reflect.Type) []field {
 	known, _ := knownFields.Load(t)
 	if fields, ok := known.([]field); ok {
@@ -133,9 +144,10 @@ func fieldsOf(t reflect.Type) []field {
 	var fields []field
 	for _, f := range reflect.VisibleFields(t) {
 		if name := f.Tag.Get("json"); name != "" {
-			fields = append(fields, field{ast.StringTerm(name), f.Index})
+			fields = append(fields, field{name, ast.StringTerm(name), f.Index})
 		}
 	}
+	slices.SortFunc(fields, func(a, b field) int { return strings.Compare(a.name, b.name) })
 	knownFields.Store(t, fields)
 	return fields
 }

@@ -137,7 +137,7 @@ func makeAll(t *testing.T, r *Reviewer, scope *Scope, body []byte, whole bool, a
 			t.Fatal(err)
 		}
 	}
-	m.value = m.input.value(object)
+	m.value = m.input.value(object, everyField)
 	m.value.Compare(ast.NewObject()) // sorts keys, as an evaluation does
 	return m
 }

@@ -23,7 +23,7 @@ type program struct {
 	data     document
 	rules    map[string]Rule
 	ofBase   map[string]bool // codes that the base describes; nil where nothing is added to it
-	object   bool            // some module may read input.object
+	reads    fields
 	options  Options
 }
 
@@ -44,7 +44,7 @@ func Inspect(m Modules, o Options) (readsObject bool, problems []Problem) {
 	if p == nil || len(problems) > 0 {
 		return false, problems
 	}
-	return p.object, p.compileTests(m)
+	return p.reads.has(objectField), p.compileTests(m)
 }
 
 // compileTests reports what keeps the tests of m, of which p was compiled, from being run.
@@ -119,8 +119,7 @@ func compile(ctx context.Context, m Modules, o Options) (p *program, problems []
 	if len(problems) > 0 {
 		return nil, sortProblems(problems)
 	}
-	object := slices.ContainsFunc(slices.Collect(maps.Values(compiler.Modules)), refersToObject)
-	p = &program{parsed: all, compiler: compiler, data: data, rules: rules, object: object, options: o}
+	p = &program{parsed: all, compiler: compiler, data: data, rules: rules, reads: fieldsRead(compiler.Modules), options: o}
 	if m.Base != nil {
 		p.ofBase = map[string]bool{}
 		for code, file := range files {

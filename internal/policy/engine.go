@@ -138,10 +138,27 @@ func (e *Engine) DecideWith(ctx context.Context, s Snapshot, sender turns.Sender
 	if s.s == nil {
 		return Decision{}, fault(ReasonNoPolicy, errNoPolicy)
 	}
+	return e.decide(ctx, s.s, sender, input, nil)
+}
+
+// DecideAbout is DecideWith for an input that need not be made where a decision about it is remembered.
+func (e *Engine) DecideAbout(ctx context.Context, s Snapshot, sender turns.Sender, q Question) (Decision, error) {
+	if s.s == nil {
+		return Decision{}, fault(ReasonNoPolicy, errNoPolicy)
+	}
+	place, d, ok := s.s.known.find(q)
+	if ok && ctx.Err() == nil {
+		return d, nil
+	}
+	return e.decide(ctx, s.s, sender, q.Value(s.s.reads.has), place)
+}
+
+// decide makes a decision, and remembers it at its place, if it has one.
+func (e *Engine) decide(ctx context.Context, s *snapshot, sender turns.Sender, input ast.Value, place *fingerprint) (Decision, error) {
 	if err := checkInput(input, e.options.MaxInputBytes); err != nil {
 		return Decision{}, fault(ReasonInputSize, err)
 	}
-	slot := s.s.settled.find(input)
+	slot := s.settled.find(input)
 	if d, ok := slot.remembered(); ok && ctx.Err() == nil {
 		return d, nil
 	}
@@ -155,9 +172,10 @@ func (e *Engine) DecideWith(ctx context.Context, s Snapshot, sender turns.Sender
 		return Decision{}, fault(ReasonOverload, errors.Join(errBusy, err))
 	}
 	defer done()
-	d, err := s.s.decide(ctx, input, &e.made, e.options.Timeout, e.options.work())
+	d, err := s.decide(ctx, input, &e.made, e.options.Timeout, e.options.work())
 	if err == nil {
 		slot.remember(d)
+		s.known.remember(place, d)
 	}
 	return d, err
 }

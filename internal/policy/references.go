@@ -8,27 +8,6 @@ import (
 	"github.com/open-policy-agent/opa/v1/ast"
 )
 
-// refersToObject reports whether a compiled module may read input.object: by its name, by a name that is only known when
-// it is evaluated, or by handing on the whole input. After compilation every use of input is a reference.
-func refersToObject(m *ast.Module) bool {
-	found := false
-	ast.WalkRefs(m, func(ref ast.Ref) bool {
-		if !ref.HasPrefix(ast.InputRootRef) {
-			return false
-		}
-		if len(ref) == 1 {
-			found = true
-			return true
-		}
-		name, constant := ref[1].Value.(ast.String)
-		if !constant || name == "object" {
-			found = true
-		}
-		return found
-	})
-	return found
-}
-
 // misreads reports where compiled modules read what is not there: documents that are gone and names that a closed document does not have, written here or, as far as that is open,
 // found only when a rule is evaluated. Nothing would be found there, which makes a refusal vanish.
 func (m Modules) misreads(compiled map[string]*ast.Module, data document) (out []Problem) {

@@ -116,16 +116,14 @@ func (s *slot) remembered() (Decision, bool) {
 	if d == nil {
 		return Decision{}, false
 	}
-	out := *d
-	out.Findings, out.Untold = slices.Clone(d.Findings), slices.Clone(d.Untold)
-	return out, true
+	return d.clone(), true
 }
 
 // remember keeps a decision that was made from an input of this selection, unless advice is missing from it: that may be for want of time.
 func (s *slot) remember(d Decision) {
-	if s == nil || slices.ContainsFunc(d.Findings, func(f Finding) bool { return f.Code == CodeAdviceFailed }) {
+	if s == nil || d.lacksAdvice() {
 		return
 	}
-	d.Findings, d.Untold = slices.Clone(d.Findings), slices.Clone(d.Untold)
-	s.decision.Store(&d)
+	own := d.clone()
+	s.decision.Store(&own)
 }

@@ -234,16 +234,24 @@ func generatedCall(r *rand.Rand) map[string]any {
 	return in
 }
 
+// callsToCompare is how many calls a test compares.
+func callsToCompare(t *testing.T, usual int) int {
+	t.Helper()
+	text := os.Getenv("PIPEGUARD_CALLS")
+	if text == "" {
+		return usual
+	}
+	calls, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return calls
+}
+
 // What is remembered is what an evaluation would say, for any rules and any calls. PIPEGUARD_CALLS compares more of them.
 func TestRememberedDecisionsAreThoseOfAnEvaluation(t *testing.T) {
 	WithoutRaceDetector(t)
-	calls := 100_000
-	if text := os.Getenv("PIPEGUARD_CALLS"); text != "" {
-		var err error
-		if calls, err = strconv.Atoi(text); err != nil {
-			t.Fatal(err)
-		}
-	}
+	calls := callsToCompare(t, 100_000)
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // not for secrets

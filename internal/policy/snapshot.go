@@ -17,11 +17,12 @@ type snapshot struct {
 	rules     map[string]Rule
 	ofBase    map[string]bool // see program
 	tests     int
-	object    bool
+	reads     fields
 	companion any
 	decision  query
 	advice    *query   // nil if no module gives advice
 	settled   *settled // nil without a selector
+	known     *remembered
 }
 
 // Snapshot describes an activated set of policies.
@@ -49,11 +50,14 @@ func (s Snapshot) Tests() int { return s.s.tests }
 func (s Snapshot) Companion() any { return s.s.companion }
 
 // NeedsObject reports whether a policy may read input.object.
-func (s Snapshot) NeedsObject() bool { return s.s.object }
+func (s Snapshot) NeedsObject() bool { return s.s.reads.has(objectField) }
+
+// objectField is the field of the input with the whole object, which is made for policies that read it alone.
+const objectField = "object"
 
 // snapshot prepares the program's queries over data.
 func (p *program) snapshot(ctx context.Context, revision string, data document) (*snapshot, error) {
-	s := &snapshot{revision: revision, rules: p.rules, ofBase: p.ofBase, object: p.object}
+	s := &snapshot{revision: revision, rules: p.rules, ofBase: p.ofBase, reads: p.reads, known: newRemembered(p.reads, p.options.Remember)}
 	var err error
 	if s.decision, err = p.prepare(ctx, p.options.Entrypoint, data); err != nil {
 		return nil, err

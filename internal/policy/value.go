@@ -3,6 +3,7 @@ package policy
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/open-policy-agent/opa/v1/ast"
 )
@@ -50,6 +51,7 @@ func checkInput(v ast.Value, limit int) error {
 type meter struct {
 	left, depth int
 	err         error
+	hashes      []int // of the keys of an object
 	// pair measures a member of an object, and reports whether that ended it. It is made once: it is what this would spend its
 	// time on.
 	pair func(k, e *ast.Term) bool
@@ -88,12 +90,15 @@ func (m *meter) keys(o ast.Object) (isOver bool) {
 	if o.Len()*valueBytes > m.left {
 		return m.fault(errInputSize)
 	}
-	equal := make(map[int]int, o.Len())
-	return o.Until(func(k, _ *ast.Term) bool {
-		h := k.Hash()
-		equal[h]++
-		return equal[h] > maxEqualHashes && m.fault(errInputHash)
-	})
+	m.hashes = m.hashes[:0]
+	o.Foreach(func(k, _ *ast.Term) { m.hashes = append(m.hashes, k.Hash()) })
+	slices.Sort(m.hashes)
+	for i := maxEqualHashes; i < len(m.hashes); i++ {
+		if m.hashes[i] == m.hashes[i-maxEqualHashes] {
+			return m.fault(errInputHash)
+		}
+	}
+	return false
 }
 
 func (m *meter) collection(v ast.Value) (isOver bool) {

@@ -173,6 +173,9 @@ func stored(ctx context.Context, s *stage, f *figures) error {
 	}
 	m.Told = time.Since(began)
 	f.Many = m
+	if err := pause(ctx, 3*s.size.idle); err != nil { // what the work has left behind goes
+		return err
+	}
 	for i, r := range s.release.Replicas {
 		who := "leader"
 		if i > 0 {
