@@ -112,6 +112,26 @@ func (a *api) remove(name string) {
 	delete(a.all, name)
 }
 
+// get returns a copy of a ConfigMap; one without data if there is none.
+func (a *api) get(name string) *corev1.ConfigMap {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if o, ok := a.all[name]; ok {
+		return o.DeepCopy()
+	}
+	return &corev1.ConfigMap{}
+}
+
+// put replaces the data of a ConfigMap, or makes it: what another hand does.
+func (a *api) put(name string, data map[string]string, binary map[string][]byte) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.version++
+	o := &corev1.ConfigMap{Data: data, BinaryData: binary}
+	o.Name, o.ResourceVersion = name, strconv.Itoa(a.version)
+	a.all[name] = o
+}
+
 // writes returns how often ConfigMaps of logs, and those that they share, were written.
 func (a *api) writes() (own, shared int) {
 	a.mu.Lock()

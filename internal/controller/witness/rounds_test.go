@@ -278,7 +278,7 @@ func TestAShardThatCannotBeReadKeepsNoOtherLogWaiting(t *testing.T) {
 	server := newAPI()
 	m := server.memory()
 	origin := known(t, m, 1)[0]
-	server.all[ShardName(origin)].BinaryData = nil
+	server.put(ShardName(origin), nil, nil)
 	if err := put(t.Context(), m, origin, "third"); !errors.Is(err, ErrMemory) {
 		t.Errorf("%v", err)
 	}

@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	corev1 "k8s.io/api/core/v1"
 
 	"github.com/pipeguard/pipeguard/internal/audit/evidence"
 )
@@ -109,10 +108,9 @@ func filled(t *testing.T, server *api, size int, known string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server.all[ShardName(known)] = &corev1.ConfigMap{BinaryData: map[string][]byte{keyLines: text}}
-	server.all[ShardName(known)].Name = ShardName(known)
+	server.put(ShardName(known), nil, map[string][]byte{keyLines: text})
 	for origin := range lines {
-		if server.all[ConfigMapName(origin)] != nil {
+		if server.get(ConfigMapName(origin)).Name != "" {
 			continue
 		}
 		if err := (own{}).write(t.Context(), server.memory().store, origin, Entry{Checkpoint: first.checkpoint}); err != nil {

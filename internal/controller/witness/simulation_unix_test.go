@@ -115,9 +115,7 @@ func cpu(t *testing.T) time.Duration {
 // largest is the size of the largest ConfigMap that logs share, in bytes.
 func (s *simulation) largest() (size int) {
 	for _, name := range ShardNames() {
-		if o := s.server.all[name]; o != nil {
-			size = max(size, len(o.BinaryData[keyLines]))
-		}
+		size = max(size, len(s.server.get(name).BinaryData[keyLines]))
 	}
 	return size
 }

@@ -72,7 +72,7 @@ func TestAMemoryThatWasEmptiedIsNoNewLog(t *testing.T) {
 	n.RollBack(before)
 	back := witnesstest.Request(t, 0, n.Grow(1))
 	name, shared := ConfigMapName(n.Origin()), ShardName(n.Origin())
-	good, lines := server.all[name].Data, server.all[shared].BinaryData[keyLines]
+	good, lines := server.get(name).Data, server.get(shared).BinaryData[keyLines]
 	refuses := func(what string) {
 		t.Helper()
 		if _, err := server.memory().Begin(t.Context(), n.Origin()); !errors.Is(err, ErrMemory) {
@@ -90,10 +90,10 @@ func TestAMemoryThatWasEmptiedIsNoNewLog(t *testing.T) {
 		"without an origin":    {keyFirst: good[keyFirst]},
 		"of both releases":     {keyOrigin: n.Origin(), keyFirst: good[keyFirst], keyAlone: good[keyFirst]},
 	} {
-		server.all[name].Data = data
+		server.put(name, data, nil)
 		refuses(what)
 	}
-	server.all[name].Data = good
+	server.put(name, good, nil)
 	twice := server.lines(t, n.Origin())[n.Origin()].encode()
 	for what, data := range map[string]map[string][]byte{
 		"a shard without data":      nil,
@@ -103,28 +103,25 @@ func TestAMemoryThatWasEmptiedIsNoNewLog(t *testing.T) {
 		"one with something else":   {keyLines: compressed(t, []byte(`{"origin":"x","checkpoint":"y"}`+"\n"))},
 		"one with an unknown field": {keyLines: compressed(t, bytes.Replace(twice, []byte(`{`), []byte(`{"x":1,`), 1))},
 	} {
-		server.all[shared].BinaryData = data
+		server.put(shared, nil, data)
 		refuses(what)
 	}
-	delete(server.all, shared) // what came before the log shared its checkpoints goes on protecting it
+	server.remove(shared) // what came before the log shared its checkpoints goes on protecting it
 	if status := p.post(t, back); status != http.StatusConflict || p.refusals()[reasonRollback] != 1 {
 		t.Errorf("without the shard: %d, %v", status, p.refusals())
 	}
-	server.all[shared] = &corev1.ConfigMap{BinaryData: map[string][]byte{keyLines: lines}}
-	delete(server.all, name) // the operator's way
+	server.put(shared, nil, map[string][]byte{keyLines: lines})
+	server.remove(name) // the operator's way
 	if status := p.post(t, back); status != http.StatusOK {
 		t.Errorf("after it was deleted: %d", status)
 	}
-	if e := last(t, server, n.Origin()); !bytes.Equal(e.Checkpoint, []byte(server.all[name].Data[keyFirst])) {
+	if e := last(t, server, n.Origin()); !bytes.Equal(e.Checkpoint, []byte(server.get(name).Data[keyFirst])) {
 		t.Error("the log that was let start over is taken for the one before")
 	}
 }
 
-// earlier is what the release before keeps for a log, by its own rules: nil data if there is none, and an error if it refuses to go on.
+// earlier is what the release before finds in a log's ConfigMap, by its own rules; an error if it refuses to go on.
 func earlier(o *corev1.ConfigMap, origin string) ([]byte, error) {
-	if o == nil {
-		return nil, nil
-	}
 	if o.Data["checkpoint"] == "" || o.Data["origin"] != origin {
 		return nil, ErrMemory
 	}
@@ -139,38 +136,37 @@ func TestWhatTheReleaseBeforeRemembersGoesOnProtecting(t *testing.T) {
 	sends(t, p, n.Grow(9))
 	name := ConfigMapName(n.Origin())
 	asBefore := func(checkpoint string) { // written by the release before
-		server.all[name].Data = map[string]string{"origin": n.Origin(), "checkpoint": checkpoint, "keys": "k\n"}
-		server.all[name].ResourceVersion += "0"
+		server.put(name, map[string]string{"origin": n.Origin(), "checkpoint": checkpoint, "keys": "k\n"}, nil)
 	}
-	asBefore(server.all[name].Data[keyFirst])
+	asBefore(server.get(name).Data[keyFirst])
 	n.RollBack(before)
 	if err := p.client(t).Send(t.Context(), n.Grow(1)); !errors.Is(err, evidence.ErrWitnessAhead) {
 		t.Errorf("rolled back behind what the release before cosigned: %v", err)
 	}
-	if got, err := earlier(server.all[name], n.Origin()); err != nil || got == nil {
+	if got, err := earlier(server.get(name), n.Origin()); err != nil || got == nil {
 		t.Errorf("a refusal has taken it over: %q, %v", got, err)
 	}
 	n2 := witnesstest.NewNode(t, "win-2")
 	p.gives(t, n2)
 	name = ConfigMapName(n2.Origin())
 	sends(t, p, n2.Grow(3))
-	server.all[name].Data = map[string]string{"origin": n2.Origin(), "checkpoint": server.all[name].Data[keyFirst], "keys": "k\n"}
+	server.put(name, map[string]string{"origin": n2.Origin(), "checkpoint": server.get(name).Data[keyFirst], "keys": "k\n"}, nil)
 	sends(t, p, n2.Grow(3)) // it is taken over
-	if _, err := earlier(server.all[name], n2.Origin()); !errors.Is(err, ErrMemory) || server.all[name].Data["keys"] != "k\n" {
-		t.Errorf("a replica of the release before would cosign another history: %v, %v", err, server.all[name].Data)
+	if _, err := earlier(server.get(name), n2.Origin()); !errors.Is(err, ErrMemory) || server.get(name).Data["keys"] != "k\n" {
+		t.Errorf("a replica of the release before would cosign another history: %v, %v", err, server.get(name).Data)
 	}
 	sends(t, p, n2.Grow(3))
 	// Rolled back by the book, the release before goes on from the newest checkpoint; upgraded again, this one from the other's.
-	server.all[name].Data = map[string]string{"origin": n2.Origin(), "checkpoint": string(last(t, server, n2.Origin()).Checkpoint)}
+	server.put(name, map[string]string{"origin": n2.Origin(), "checkpoint": string(last(t, server, n2.Origin()).Checkpoint)}, nil)
 	theirs := newPlace(t, nil)
 	theirs.key = p.key
 	theirs = theirs.replica(t)
 	theirs.gives(t, n2)
-	from, _ := earlier(server.all[name], n2.Origin())
+	from, _ := earlier(server.get(name), n2.Origin())
 	theirs.memory.all[n2.Origin()] = Entry{Checkpoint: from}
 	kept := n2.Files()
 	sends(t, theirs, n2.Grow(20))
-	server.all[name].Data["checkpoint"] = string(theirs.memory.all[n2.Origin()].Checkpoint)
+	server.put(name, map[string]string{"origin": n2.Origin(), "checkpoint": string(theirs.memory.all[n2.Origin()].Checkpoint)}, nil)
 	n2.RollBack(kept)
 	if err := p.client(t).Send(t.Context(), n2.Grow(5)); !errors.Is(err, evidence.ErrWitnessAhead) {
 		t.Errorf("rolled back behind what the release before cosigned meanwhile: %v", err)
@@ -219,7 +215,7 @@ func TestALogWhoseCheckpointIsTooLongIsRefusedAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	err = turn.Write(t.Context(), Entry{Checkpoint: bytes.Repeat([]byte("x"), maxLine)})
-	if why := (&attempt{err: err}).reasonOf(http.StatusServiceUnavailable); why != reasonOversize || len(server.all) != 0 {
+	if why := (&attempt{err: err}).reasonOf(http.StatusServiceUnavailable); why != reasonOversize || server.get(ConfigMapName(evidence.Origin("win-1"))).Name != "" {
 		t.Errorf("called %s, after %v", why, err)
 	}
 	sends(t, p, n.Grow(1))
