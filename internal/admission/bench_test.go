@@ -105,11 +105,16 @@ func BenchmarkGoverned(b *testing.B) {
 	}
 	other := func(i int) string { return fmt.Sprint("other-", i, "-*") }
 	same := func(int) string { return "csi-proxy-*" }
-	for name, p := range map[string]Policies{
-		"by-1": governed(1, nil), "by-1-of-1000": governed(1000, other), "by-10": governed(10, same), "by-1000": governed(1000, same),
+	for _, c := range []struct {
+		name string
+		n    int
+		pipe func(i int) string
+	}{
+		{"by-1", 1, nil}, {"by-1-of-100", 100, other}, {"by-1-of-1000", 1000, other}, {"by-1-of-10000", 10_000, other},
+		{"by-10", 10, same}, {"by-100", 100, same}, {"by-1000", 1000, same}, {"by-10000", 10_000, same},
 	} {
-		b.Run(name, func(b *testing.B) {
-			r := benchReviewer(b, p)
+		b.Run(c.name, func(b *testing.B) {
+			r := benchReviewer(b, governed(c.n, c.pipe))
 			b.Run("allowed", func(b *testing.B) { measure(b, r, benchBody(b, pods.Driver(b)), true) })
 			denied := pods.Driver(b)
 			denied.Namespace = "shop"

@@ -16,7 +16,9 @@ type inputQuestion struct {
 }
 
 // Value implements policy.Question.
-func (q inputQuestion) Value(read func(field string) bool) ast.Value { return q.in.value(q.object, read) }
+func (q inputQuestion) Value(read func(field string) bool) ast.Value {
+	return q.in.value(q.object, read)
+}
 
 // Write implements policy.Question. What it writes is what Value has, which a test holds it to.
 func (q inputQuestion) Write(w *policy.Writer, name string) {

@@ -115,7 +115,7 @@ func TestTheWebhookReadsTheKeysThatTheValueHas(t *testing.T) {
 func TestTheWebhookMayWriteWhatTheWitnessRemembers(t *testing.T) {
 	first, second, other := logKey(t, evidence.Origin("win-1")), logKey(t, evidence.Origin("win-1")), logKey(t, "example.com/größe")
 	keys := []string{first.LogKey(), second.LogKey(), other.LogKey()}
-	named := witness.ConfigMapName(first.Name()) + "," + witness.ConfigMapName(other.Name())
+	named := strings.Join(append(witness.ShardNames(), witness.ConfigMapName(first.Name()), witness.ConfigMapName(other.Name())), ",")
 	for name, c := range map[string]struct {
 		args []string
 		want []string
@@ -136,7 +136,7 @@ func TestTheWebhookMayWriteWhatTheWitnessRemembers(t *testing.T) {
 			t.Errorf("%s: bound %+v", name, binding)
 		}
 		policy := decode[admissionregistrationv1.ValidatingAdmissionPolicy](t, one(t, all, "ValidatingAdmissionPolicy", "pipeguard-webhook-witness"))
-		if got, want := policy.Spec.Validations[0].Expression, "object.metadata.name.matches('^pipeguard-witness-[0-9a-f]{40}$')"+c.also; got != want {
+		if got, want := policy.Spec.Validations[0].Expression, "object.metadata.name.matches('^pipeguard-witness-([0-9a-f]{40}|logs-[0-7])$')"+c.also; got != want {
 			t.Errorf("%s: %s, want %s", name, got, want)
 		}
 		if !strings.Contains(policy.Spec.MatchConditions[0].Expression, "'system:serviceaccount:"+namespace+":pipeguard-webhook'") {

@@ -4,8 +4,6 @@ package e2e_test
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -20,6 +18,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/pipeguard/pipeguard/internal/controller/witness"
 	"github.com/pipeguard/pipeguard/test/e2e/cluster"
 	"github.com/pipeguard/pipeguard/test/harness"
 )
@@ -61,17 +60,22 @@ func (n *guardedNode) auditKeys(t *testing.T, cli, dir string) (logKey, witnessK
 
 // cosigned returns what the witness remembers of the node's log, and how many records that covers.
 func cosigned(ctx context.Context) (checkpoint string, records uint64, err error) {
-	sum := sha256.Sum256([]byte(origin))
-	var m corev1.ConfigMap
-	if err := shared.Client.Get(ctx, client.ObjectKey{Namespace: system, Name: "pipeguard-witness-" + hex.EncodeToString(sum[:])[:40]}, &m); err != nil {
+	memory, err := witness.NewConfigMaps(shared.Config, system)
+	if err != nil {
 		return "", 0, err
 	}
-	lines := strings.Split(m.Data["checkpoint"], "\n")
+	turn, err := memory.Begin(ctx, origin)
+	if err != nil {
+		return "", 0, err
+	}
+	turn.End()
+	checkpoint = string(turn.Entry().Checkpoint)
+	lines := strings.Split(checkpoint, "\n")
 	if len(lines) < 3 || lines[0] != origin {
-		return "", 0, fmt.Errorf("the witness remembers %q", m.Data["checkpoint"])
+		return "", 0, fmt.Errorf("the witness remembers %q", checkpoint)
 	}
 	records, err = strconv.ParseUint(lines[1], 10, 64)
-	return m.Data["checkpoint"], records, err
+	return checkpoint, records, err
 }
 
 // mustCosign waits until the witness has seen more records than before, and returns how many.

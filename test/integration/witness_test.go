@@ -8,8 +8,8 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -24,6 +24,7 @@ import (
 	"github.com/pipeguard/pipeguard/internal/audit/evidence"
 	"github.com/pipeguard/pipeguard/internal/controller/witness"
 	"github.com/pipeguard/pipeguard/test/audit/witnesstest"
+	"github.com/pipeguard/pipeguard/test/harness"
 	"github.com/pipeguard/pipeguard/test/integration/cluster"
 )
 
@@ -113,14 +114,31 @@ func remembered(origin string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Namespace, Name: witness.ConfigMapName(origin)}}
 }
 
-// memory is the data that is remembered of a log; nil if there is none.
-func (w *watched) memory(n *witnesstest.Node) map[string]string {
+// memory is what is remembered of a log; no checkpoint if there is none.
+func (w *watched) memory(n *witnesstest.Node) witness.Entry {
 	w.t.Helper()
-	o := remembered(n.Origin())
-	if err := at(w.t).api.Client.Get(w.t.Context(), client.ObjectKeyFromObject(o), o); client.IgnoreNotFound(err) != nil {
-		w.t.Fatal(err)
+	return begun(w.t, memory(w.t), n.Origin()).Entry()
+}
+
+// memory is that of one more replica.
+func memory(t *testing.T) *witness.ConfigMaps {
+	t.Helper()
+	m, err := witness.NewConfigMaps(at(t).api.Config, cluster.Namespace)
+	if err != nil {
+		t.Fatal(err)
 	}
-	return o.Data
+	return m
+}
+
+// begun is a turn of a log, which has ended when the test is over.
+func begun(t *testing.T, m *witness.ConfigMaps, origin string) witness.Turn {
+	t.Helper()
+	turn, err := m.Begin(t.Context(), origin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(turn.End)
+	return turn
 }
 
 // client asks one replica, as a node does that knows nothing of what was before.
@@ -180,8 +198,8 @@ func findsRollback(t *testing.T, w *watched, n *witnesstest.Node) {
 		t.Fatal(err)
 	}
 	known := w.memory(n)
-	if known["origin"] != n.Origin() || known["keys"] != "" {
-		t.Errorf("%v", known)
+	if !strings.HasPrefix(string(known.Checkpoint), n.Origin()+"\n") || known.Pinned != "" {
+		t.Errorf("%q", known)
 	}
 	n.RollBack(before)
 	if err := first.Send(t.Context(), n.Grow(1)); !errors.Is(err, evidence.ErrWitnessAhead) {
@@ -216,22 +234,12 @@ func remembersForVerification(t *testing.T, w *watched, n *witnesstest.Node) {
 	if err := w.client(w.Replicas[0]).Send(t.Context(), last); err != nil {
 		t.Fatal(err)
 	}
-	o := remembered(n.Origin())
-	if err := at(t).api.Client.Get(t.Context(), client.ObjectKeyFromObject(o), o); err != nil || o.Annotations["pipeguard.dev/audit-records"] != strconv.FormatUint(last.Size, 10) || o.Annotations["pipeguard.dev/cosigned-at"] == "" {
-		t.Errorf("for people: %v: %v", o.Annotations, err)
-	}
 	n.Close()
-	kubectl, err := at(t).api.Kubectl(shared.tools, at(t).api.Config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, _, _, err := kubectl.Run(t.Context(), "", "-n", cluster.Namespace, "get", "configmap", witness.ConfigMapName(n.Origin()), "-o", "jsonpath={.data.checkpoint}")
-	if err != nil {
-		t.Fatal(err)
-	}
-	outside := filepath.Join(t.TempDir(), "outside")
-	if err := os.WriteFile(outside, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
+	dir := t.TempDir()
+	asTheGuideSays(t, "witness.md", "Verify a log with it", dir, "pipeguard.dev/audit/win-1", n.Origin())
+	outside := filepath.Join(dir, "outside")
+	if text, err := os.ReadFile(outside); err != nil || strings.Count(string(text), n.Origin()+"\n") != 2 {
+		t.Errorf("the first checkpoint and the last one are %q: %v", text, err)
 	}
 	keys, err := evidence.ParseKeys(n.Key.LogKey() + "\n" + w.key.WitnessKey())
 	if err != nil {
@@ -277,11 +285,10 @@ func givesStrangersNothing(t *testing.T, w *watched, n *witnesstest.Node) {
 			t.Errorf("%s: %d, want %d: %v", name, answer.StatusCode, r.want, err)
 		}
 	}
-	if data := w.memory(n); data != nil {
-		t.Errorf("stored: %v", data)
-	}
-	if data := w.memory(stranger); data != nil {
-		t.Errorf("stored: %v", data)
+	for _, log := range []*witnesstest.Node{n, stranger} {
+		if e := w.memory(log); e.Checkpoint != nil {
+			t.Errorf("stored: %q", e.Checkpoint)
+		}
 	}
 }
 
@@ -308,7 +315,7 @@ func pinsFirst(t *testing.T, w *watched) {
 	if err := w.client(w.Replicas[0]).Send(t.Context(), n.Grow(2)); err != nil {
 		t.Fatal(err)
 	}
-	if got := w.memory(n)["keys"]; got != n.Key.LogKey()+"\n" {
+	if got := w.memory(n).Pinned; got != n.Key.LogKey()+"\n" {
 		t.Errorf("pinned %q", got)
 	}
 	report.AuditKey = next.Key.LogKey()
@@ -378,75 +385,119 @@ func TestOfTwoWritersOfOneMemoryOneIsTold(t *testing.T) {
 	}
 	const origin = evidence.OriginPrefix + "win-raced"
 	deleted(t, remembered(origin))
-	var stores []*witness.ConfigMaps
-	for range 2 {
-		s, err := witness.NewConfigMaps(at(t).api.Config, cluster.Namespace)
-		if err != nil {
-			t.Fatal(err)
-		}
-		stores = append(stores, s)
-	}
-	for round := range 10 {
-		var e witness.Entry
-		var err error
-		if e, err = stores[round%2].Read(t.Context(), origin); err != nil {
-			t.Fatal(err)
-		}
+	replicas := []*witness.ConfigMaps{memory(t), memory(t)}
+	for round := range 5 { // the first makes the log's own ConfigMap, the others write the one that it shares
+		turns := []witness.Turn{begun(t, replicas[0], origin), begun(t, replicas[1], origin)}
+		before := turns[0].Entry()
 		results := make(chan error, 2)
-		for i, s := range stores {
-			mine := witness.Entry{Checkpoint: fmt.Appendf(nil, "%d of %d\n", i, round), Version: e.Version, Pinned: "k\n"}
-			go func() { results <- s.Write(t.Context(), origin, mine) }()
+		for i, turn := range turns {
+			go func() {
+				results <- turn.Write(t.Context(), witness.Entry{Checkpoint: fmt.Appendf(nil, "%d of %d\n", i, round), Pinned: "k\n"})
+			}()
 		}
 		a, b := <-results, <-results
 		if (a == nil) == (b == nil) || !errors.Is(errors.Join(a, b), evidence.ErrChanged) {
 			t.Errorf("round %d: %v and %v", round, a, b)
 		}
-		now, err := stores[0].Read(t.Context(), origin)
-		if err != nil || !strings.HasSuffix(string(now.Checkpoint), fmt.Sprintf("of %d\n", round)) || now.Version == e.Version || now.Pinned != "k\n" {
-			t.Errorf("round %d: %q: %v", round, now.Checkpoint, err)
+		now := begun(t, memory(t), origin).Entry()
+		if !strings.HasSuffix(string(now.Checkpoint), fmt.Sprintf("of %d\n", round)) || string(now.Checkpoint) == string(before.Checkpoint) || now.Pinned != "k\n" {
+			t.Errorf("round %d: %q", round, now)
 		}
 	}
-	e, err := stores[0].Read(t.Context(), origin)
-	if err != nil {
-		t.Fatal(err)
-	}
 	o := remembered(origin)
-	if err := at(t).api.Client.Get(t.Context(), client.ObjectKeyFromObject(o), o); err != nil {
+	if err := at(t).api.Client.Get(t.Context(), client.ObjectKeyFromObject(o), o); err != nil || o.Labels["app.kubernetes.io/component"] != "witness" {
+		t.Fatalf("labels %v: %v", o.Labels, err)
+	}
+	shared := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Namespace, Name: witness.ShardName(origin)}}
+	if err := at(t).api.Client.Get(t.Context(), client.ObjectKeyFromObject(shared), shared); err != nil {
 		t.Fatal(err)
 	}
-	changed(t, o, func() { o.Labels["team"] = "storage" })
-	if err := stores[1].Write(t.Context(), origin, e); !errors.Is(err, evidence.ErrChanged) {
-		t.Errorf("over a change by somebody else: %v", err)
+	turn := begun(t, replicas[0], origin)
+	changed(t, shared, func() { shared.Labels["team"] = "storage" })
+	if err := turn.Write(t.Context(), witness.Entry{Checkpoint: []byte("x\n"), Pinned: "k\n"}); err != nil {
+		t.Errorf("a change by somebody else that is about no log: %v", err)
 	}
-	if e, err = stores[1].Read(t.Context(), origin); err != nil {
-		t.Fatal(err)
-	}
-	if err := stores[1].Write(t.Context(), origin, e); err != nil {
-		t.Fatal(err)
-	}
-	if err := at(t).api.Client.Get(t.Context(), client.ObjectKeyFromObject(o), o); err != nil || o.Labels["team"] != "storage" || o.Labels["app.kubernetes.io/component"] != "witness" {
-		t.Errorf("labels of others: %v: %v", o.Labels, err)
+	if err := at(t).api.Client.Get(t.Context(), client.ObjectKeyFromObject(shared), shared); err != nil || shared.Labels["team"] != "storage" {
+		t.Errorf("labels of others: %v: %v", shared.Labels, err)
 	}
 	for name, data := range map[string]map[string]string{
-		"another log's":     {"origin": "example.com/x", "checkpoint": "x\n"},
-		"nobody's":          {"checkpoint": "x\n"},
+		"another log's":     {"origin": "example.com/x", "first-checkpoint": "x\n"},
+		"nobody's":          {"first-checkpoint": "x\n"},
 		"emptied":           {},
 		"a pin alone":       {"origin": origin, "keys": "k\n"},
-		"more than is kept": {"origin": origin, "checkpoint": strings.Repeat("x", 40<<10)},
+		"more than is kept": {"origin": origin, "first-checkpoint": strings.Repeat("x", 40<<10)},
 	} {
 		changed(t, o, func() { o.Data = data })
-		if _, err := stores[0].Read(t.Context(), origin); !errors.Is(err, witness.ErrMemory) {
+		if _, err := replicas[0].Begin(t.Context(), origin); !errors.Is(err, witness.ErrMemory) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+	changed(t, o, func() { o.Data = map[string]string{"origin": origin, "checkpoint": "x\n"} }) // of the release before
+	turn = begun(t, replicas[0], origin)
 	if err := at(t).api.Delete(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}
-	if err := stores[0].Write(t.Context(), origin, e); !errors.Is(err, evidence.ErrChanged) {
+	if err := turn.Write(t.Context(), witness.Entry{Checkpoint: []byte("y\n")}); !errors.Is(err, evidence.ErrChanged) {
 		t.Errorf("over what was removed: %v", err)
 	}
-	if err := stores[0].Write(t.Context(), origin, witness.Entry{Checkpoint: make([]byte, 40<<10)}); err == nil {
+	if err := begun(t, replicas[0], origin).Write(t.Context(), witness.Entry{Checkpoint: make([]byte, 40<<10)}); err == nil {
 		t.Error("too much is stored")
+	}
+}
+
+// After a rollback, the release before goes on from what this one cosigned last.
+func TestTheLogsOfAWitnessAreHandedBack(t *testing.T) {
+	if err := at(t).api.EnsureNamespace(t.Context(), cluster.Namespace); err != nil {
+		t.Fatal(err)
+	}
+	m, want := memory(t), map[string]string{}
+	for i := range 4 { // some with later checkpoints, some without
+		origin := fmt.Sprintf("%swin-back-%d", evidence.OriginPrefix, i)
+		deleted(t, remembered(origin))
+		for n := range 1 + i%2 {
+			want[origin] = fmt.Sprintf("%s\n%d\n", origin, n)
+			if err := begun(t, m, origin).Write(t.Context(), witness.Entry{Checkpoint: []byte(want[origin]), Pinned: "k\n"}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	asTheGuideSays(t, "versions.md", "The witness keeps later checkpoints", t.TempDir())
+	for origin, checkpoint := range want {
+		o := remembered(origin)
+		if err := at(t).api.Client.Get(t.Context(), client.ObjectKeyFromObject(o), o); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(map[string]string{"origin": origin, "checkpoint": checkpoint, "keys": "k\n"}, o.Data); diff != "" {
+			t.Errorf("as the release before writes it (-want +got):\n%s", diff)
+		}
+	}
+}
+
+// asTheGuideSays runs the first block of commands behind a text of a document, in a directory, with words of it replaced.
+func asTheGuideSays(t *testing.T, document, behind, dir string, replaced ...string) {
+	t.Helper()
+	if _, err := exec.LookPath("jq"); err != nil {
+		t.Skip("NOT RUN: there is no jq")
+	}
+	text, err := os.ReadFile(filepath.Join(harness.Root(), "docs", document))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(text), behind)
+	_, rest, _ = strings.Cut(rest, "```sh\n")
+	block, _, ok := strings.Cut(rest, "```")
+	if !ok {
+		t.Fatalf("%s has no commands behind %q", document, behind)
+	}
+	file := filepath.Join(dir, "kubeconfig")
+	if err := cluster.WriteKubeconfig(file, at(t).api.Config, ""); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), "sh", "-e", "-c", strings.NewReplacer(replaced...).Replace(block)) // #nosec G204 -- of our document
+	cmd.Dir = dir
+	cmd.Env = append(cmd.Environ(), "KUBECONFIG="+file, "HOME="+dir, "PATH="+filepath.Dir(shared.tools.Path("kubectl"))+":"+os.Getenv("PATH"))
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
 	}
 }
 

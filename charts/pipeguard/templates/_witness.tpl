@@ -20,9 +20,12 @@ whose errors show the value.
 {{- end -}}
 {{- end -}}
 
-{{/* Names of the ConfigMaps of the logs with these keys, as the webhook makes them. */}}
+{{/* Names of the ConfigMaps that all logs share, and of those of the logs with these keys, as the webhook makes them. */}}
 {{- define "pipeguard.witnessNames" -}}
 {{- $names := list -}}
+{{- range until 8 -}}
+{{- $names = append $names (printf "pipeguard-witness-logs-%d" .) -}}
+{{- end -}}
 {{- range .Values.witness.nodeKeys -}}
 {{- $names = append $names (printf "pipeguard-witness-%s" (regexFind "^[^+]+" . | sha256sum | trunc 40)) -}}
 {{- end -}}

@@ -72,7 +72,13 @@ func (s Store) Write(ctx context.Context, name, version string, o *corev1.Config
 	}
 	now.Labels, now.Annotations = added(now.Labels, o.Labels), added(now.Annotations, o.Annotations)
 	now.Data, now.BinaryData = o.Data, o.BinaryData
-	err = s.Client.Update(ctx, now, s.Owner)
+	return s.Update(ctx, now)
+}
+
+// Update stores what Read returned, with the caller's changes. It returns ErrChanged if it has changed since.
+func (s Store) Update(ctx context.Context, o *corev1.ConfigMap) error {
+	name := o.Name
+	err := s.Client.Update(ctx, o, s.Owner)
 	if apierrors.IsNotFound(err) {
 		err = ErrChanged
 	}

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"runtime"
+	runtimemetrics "runtime/metrics"
 	"strconv"
 	"strings"
 	"syscall"
@@ -25,13 +27,13 @@ import (
 //	go test ./internal/controller/scan -run '^$' -bench Pass -cpu 1 -benchtime 3x
 //
 // cpu-µs/object is what the process computed for an object, garbage collection included; x-judged compares that with
-// judging the same objects alone, in turns with the passes.
+// judging the same objects alone, in turns with the passes. heap-MB is the most that a pass added to the heap, garbage included.
 func BenchmarkPass(b *testing.B) {
 	for _, c := range []struct {
 		name           string
 		plain, drivers int
 	}{
-		{"10000-pods", 10_000, 0}, {"500-drivers", 0, 500}, {"10000-pods-and-500-drivers", 10_000, 500},
+		{"1000-pods", 1000, 0}, {"10000-pods", 10_000, 0}, {"100000-pods", 100_000, 0}, {"500-drivers", 0, 500}, {"10000-pods-and-500-drivers", 10_000, 500},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			driver := pods.RunningDriver(b)
@@ -44,26 +46,61 @@ func BenchmarkPass(b *testing.B) {
 			}
 			judge := Reviews(reviewer, engine)
 			active, _ := engine.Active()
-			lists := newPodLists(b, numbered(b, pods.Running(b), c.plain), numbered(b, driver, c.drivers))
+			const most = 10_000 // objects that are made; of more, the lists tell again and again
+			lists := newPodLists(b, max(1, c.plain/most), numbered(b, pods.Running(b), min(c.plain, most)), numbered(b, driver, c.drivers))
 			s, _ := newScanner(b, nil, func(o *Options) { o.Config, o.Judge, o.Revision = lists.config(), judge, active.Revision })
 			var alone, passes time.Duration
+			var heap uint64
 			for b.Loop() {
 				began := cpu(b)
-				for _, raw := range lists.objects {
-					if j, err := judge(b.Context(), raw); err != nil || j.Failure != "" || len(j.Findings) > 0 {
-						b.Fatalf("judged as %+v, %v", j, err)
+				for range lists.times {
+					for _, raw := range lists.objects {
+						if j, err := judge(b.Context(), raw); err != nil || j.Failure != "" || len(j.Findings) > 0 {
+							b.Fatalf("judged as %+v, %v", j, err)
+						}
 					}
 				}
 				between := cpu(b)
-				complete(b, s)
+				heap = max(heap, mostHeap(func() { complete(b, s) }))
 				alone, passes = alone+between-began, passes+cpu(b)-between
 			}
-			b.ReportMetric(float64(passes.Microseconds())/float64(b.N*len(lists.objects)), "cpu-µs/object")
+			b.ReportMetric(float64(passes.Microseconds())/float64(b.N*len(lists.objects)*lists.times), "cpu-µs/object")
+			b.ReportMetric(float64(heap)/1e6, "heap-MB")
 			b.ReportMetric(passes.Seconds()/float64(b.N), "cpu-s/pass")
 			b.ReportMetric(float64(passes)/float64(alone), "x-judged")
 			b.ReportMetric(float64(lists.bytes)/float64(len(lists.objects)), "B/object")
 		})
 	}
+}
+
+// mostHeap returns by how much the heap grew at most while f ran, in bytes, of what is looked at every few milliseconds.
+func mostHeap(f func()) (most uint64) {
+	runtime.GC()
+	heap := func() uint64 {
+		s := []runtimemetrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
+		runtimemetrics.Read(s)
+		return s[0].Value.Uint64()
+	}
+	before, done, looked := heap(), make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(looked)
+		every := time.NewTicker(5 * time.Millisecond)
+		defer every.Stop()
+		for {
+			if now := heap(); now > before {
+				most = max(most, now-before)
+			}
+			select {
+			case <-done:
+				return
+			case <-every.C:
+			}
+		}
+	}()
+	f()
+	close(done)
+	<-looked
+	return most
 }
 
 // numbered encodes n copies of a pod, each with a name of its own, as objects of a list.
@@ -86,12 +123,13 @@ func numbered(b *testing.B, p *corev1.Pod, n int) (objects [][]byte) {
 type podLists struct {
 	objects [][]byte
 	bytes   int
-	pages   []string
+	pages   []string // items of each
+	times   int      // that all pages are told, each time as if they were others
 }
 
-func newPodLists(b *testing.B, kinds ...[][]byte) *podLists {
+func newPodLists(b *testing.B, times int, kinds ...[][]byte) *podLists {
 	b.Helper()
-	l := &podLists{}
+	l := &podLists{times: times}
 	var page strings.Builder
 	for _, objects := range kinds {
 		l.objects = append(l.objects, objects...)
@@ -103,25 +141,31 @@ func newPodLists(b *testing.B, kinds ...[][]byte) *podLists {
 		page.Write(raw)
 		l.bytes += len(raw)
 		if end := i + 1; end%defaultPageSize == 0 || end == len(l.objects) {
-			next := ""
-			if end < len(l.objects) {
-				next = strconv.Itoa(len(l.pages) + 1)
-			}
-			l.pages = append(l.pages, fmt.Sprintf(`{"kind":"PodList","apiVersion":"v1","metadata":{"continue":%q},"items":[%s]}`, next, page.String()))
+			l.pages = append(l.pages, page.String())
 			page.Reset()
 		}
 	}
 	return l
 }
 
+// page is the one that a token of continuation names.
+func (l *podLists) page(token string) io.Reader {
+	i, _ := strconv.Atoi(token) // none is the first
+	next := ""
+	if i+1 < l.times*len(l.pages) {
+		next = strconv.Itoa(i + 1)
+	}
+	head := fmt.Sprintf(`{"kind":"PodList","apiVersion":"v1","metadata":{"continue":%q},"items":[`, next)
+	return io.MultiReader(strings.NewReader(head), strings.NewReader(l.pages[i%len(l.pages)]), strings.NewReader("]}"))
+}
+
 func (l *podLists) config() *rest.Config {
 	return &rest.Config{Host: "http://api", Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
-		text := `{"kind":"List","apiVersion":"v1","items":[]}`
+		var text io.Reader = strings.NewReader(`{"kind":"List","apiVersion":"v1","items":[]}`)
 		if r.URL.Path == judgedKinds()[0].path("") {
-			page, _ := strconv.Atoi(r.URL.Query().Get("continue")) // none is the first
-			text = l.pages[page]
+			text = l.page(r.URL.Query().Get("continue"))
 		}
-		return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(text)), Request: r}, nil
+		return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(text), Request: r}, nil
 	})}
 }
 

@@ -24,7 +24,8 @@ type attempt struct {
 	origin   string        // of the log that asks, empty until the witness has read the request
 	given    evidence.Keys // by the operator
 	reported string        // by the node, empty if it was not asked
-	entry    Entry         // as it was read last
+	turn     Turn          // the last one that was begun, nil if none was
+	entry    Entry         // of that turn
 	refusal  *evidence.Refused
 	isOld    bool  // the answer was given before
 	err      error // what kept the witness from answering
@@ -52,14 +53,14 @@ func (a *attempt) keys(ctx context.Context, origin string) (evidence.Keys, error
 	if _, ok := nodeOf(origin); !ok {
 		return evidence.Keys{}, nil
 	}
-	e, err := a.h.o.Memory.Read(ctx, origin)
-	if err == nil && e.Pinned == "" {
+	pinned, err := a.h.o.Memory.Pinned(ctx, origin)
+	if err == nil && pinned == "" {
 		a.reported, err = a.h.o.Reported(ctx, origin)
 	}
 	if err != nil {
 		return evidence.Keys{}, a.fail(err)
 	}
-	keys, err := a.of(e)
+	keys, err := a.of(Entry{Pinned: pinned})
 	return keys, a.fail(err)
 }
 
@@ -79,22 +80,27 @@ func (a *attempt) of(e Entry) (evidence.Keys, error) {
 	return keys, nil
 }
 
-// Last implements evidence.Store.
+// Last implements evidence.Store. It begins a turn.
 func (a *attempt) Last(ctx context.Context, origin string) ([]byte, string, error) {
-	e, err := a.h.o.Memory.Read(ctx, origin)
+	a.end()
+	turn, err := a.h.o.Memory.Begin(ctx, origin)
 	if err != nil {
 		return nil, "", a.fail(err)
 	}
-	a.entry = e
-	return e.Checkpoint, e.Version, nil
+	a.turn, a.entry = turn, turn.Entry()
+	return a.entry.Checkpoint, "", nil // the turn knows the version
+}
+
+// end ends the turn, if one was begun.
+func (a *attempt) end() {
+	if a.turn != nil {
+		a.turn.End()
+	}
 }
 
 // Swap implements evidence.Store. The key that a node names is pinned with the first checkpoint that it has signed. Another replica may have
 // pinned another one since the keys were asked for: what is written is signed by what stands beside it.
-func (a *attempt) Swap(ctx context.Context, origin, version string, checkpoint []byte) error {
-	if version != a.entry.Version {
-		return a.fail(evidence.ErrChanged)
-	}
+func (a *attempt) Swap(ctx context.Context, origin, _ string, checkpoint []byte) error {
 	keys, err := a.of(a.entry)
 	if err != nil {
 		return a.fail(err)
@@ -110,9 +116,9 @@ func (a *attempt) Swap(ctx context.Context, origin, version string, checkpoint [
 	if !allowance.take(origin) {
 		return a.fail(errTooOften)
 	}
-	next := Entry{Checkpoint: checkpoint, Pinned: a.entry.Pinned, Version: version}
+	next := Entry{Checkpoint: checkpoint, Pinned: a.entry.Pinned}
 	if !some(a.given) && next.Pinned == "" {
 		next.Pinned = a.reported + "\n"
 	}
-	return a.fail(a.h.o.Memory.Write(ctx, origin, next))
+	return a.fail(a.turn.Write(ctx, next))
 }

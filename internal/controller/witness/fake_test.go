@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -29,13 +28,22 @@ import (
 type memory struct {
 	mu      sync.Mutex
 	all     map[string]Entry
-	version int
 	writes  int
 	faults  []error             // of the next reads
 	between func(origin string) // what others do before a write
 }
 
-func (m *memory) Read(_ context.Context, origin string) (Entry, error) {
+func (m *memory) Pinned(ctx context.Context, origin string) (string, error) {
+	e, err := m.read(ctx, origin)
+	return e.Pinned, err
+}
+
+func (m *memory) Begin(ctx context.Context, origin string) (Turn, error) {
+	e, err := m.read(ctx, origin)
+	return &memoryTurn{m, origin, e}, err
+}
+
+func (m *memory) read(_ context.Context, origin string) (Entry, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if len(m.faults) > 0 {
@@ -46,24 +54,29 @@ func (m *memory) Read(_ context.Context, origin string) (Entry, error) {
 	return m.all[origin], nil
 }
 
-func (m *memory) Write(_ context.Context, origin string, e Entry) error {
+// memoryTurn is a Turn of a memory.
+type memoryTurn struct {
+	m      *memory
+	origin string
+	before Entry
+}
+
+func (t *memoryTurn) Entry() Entry { return t.before }
+func (t *memoryTurn) End()         {}
+
+func (t *memoryTurn) Write(_ context.Context, e Entry) error {
+	m := t.m
 	if m.between != nil {
-		m.between(origin)
+		m.between(t.origin)
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.all[origin].Version != e.Version {
+	if now := m.all[t.origin]; now.Pinned != t.before.Pinned || !bytes.Equal(now.Checkpoint, t.before.Checkpoint) {
 		return evidence.ErrChanged
 	}
 	m.writes++
-	m.put(origin, e)
+	m.all[t.origin] = e
 	return nil
-}
-
-func (m *memory) put(origin string, e Entry) {
-	m.version++
-	e.Version = strconv.Itoa(m.version)
-	m.all[origin] = e
 }
 
 // told is an EventRecorder.

@@ -257,7 +257,7 @@ func TestWithoutAKeyOrAMemoryNothingIsCosigned(t *testing.T) {
 	if status := p.post(t, good); status != 503 {
 		t.Errorf("without a memory: %d", status)
 	}
-	p.memory.all[n.Origin()] = Entry{Checkpoint: []byte("who knows"), Version: "1"}
+	p.memory.all[n.Origin()] = Entry{Checkpoint: []byte("who knows")}
 	if status := p.post(t, good); status != 503 {
 		t.Errorf("with a memory that is none: %d", status)
 	}
@@ -265,7 +265,7 @@ func TestWithoutAKeyOrAMemoryNothingIsCosigned(t *testing.T) {
 	p.memory.between = func(origin string) { // somebody is always faster
 		p.memory.mu.Lock()
 		defer p.memory.mu.Unlock()
-		p.memory.put(origin, Entry{})
+		p.memory.all[origin] = Entry{Pinned: p.memory.all[origin].Pinned + "x"}
 	}
 	if status := p.post(t, good); status != 503 {
 		t.Errorf("while others are always faster: %d", status)

@@ -74,6 +74,9 @@ func (a *attempt) reasonOf(status int) reason {
 		if errors.Is(a.err, errTooOften) {
 			return reasonOften
 		}
+		if errors.Is(a.err, errTooLong) {
+			return reasonOversize
+		}
 		return reasonStore
 	}
 	return reasonMalformed

@@ -1,6 +1,7 @@
 package witness
 
 import (
+	"bytes"
 	"testing"
 	"time"
 
@@ -56,10 +57,10 @@ func TestALogThatIsIdleShowsThatItLives(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range burstOfLog + 3 {
-		before := p.memory.all[n.Origin()].Version
+		before := p.memory.all[n.Origin()].Checkpoint
 		p.passes(time.Minute)
 		err := client.Send(t.Context(), n.Idle())
-		if isFew := i < burstOfLog; (err == nil) != isFew || (p.memory.all[n.Origin()].Version != before) != isFew {
+		if isFew := i < burstOfLog; (err == nil) != isFew || !bytes.Equal(p.memory.all[n.Origin()].Checkpoint, before) != isFew {
 			t.Errorf("minute %d: %v", i, err)
 		}
 	}

@@ -2,57 +2,35 @@ package witness
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"strconv"
-	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
 
 	"github.com/pipeguard/pipeguard/internal/audit/evidence"
 	"github.com/pipeguard/pipeguard/internal/controller/configmaps"
 )
 
-// Names in a ConfigMap.
-const (
-	namePrefix = "pipeguard-witness-"
-	// keyCheckpoint holds the signed note, as verification takes it.
-	keyCheckpoint = "checkpoint"
-	keyOrigin     = "origin"
-	// keyPinned holds verifier keys that were trusted on first use, or that an operator put there, one a line.
-	keyPinned = "keys"
-
-	// For people to read; the witness does not trust them.
-	annotationRecords = "pipeguard.dev/audit-records"
-	annotationAt      = "pipeguard.dev/cosigned-at"
-)
-
-const (
-	// maxOrigin is the longest name that a verifier key has, in bytes.
-	maxOrigin = 512
-	// maxCheckpoint and maxPinned bound what is written for a log, in bytes: etcd keeps it for every log.
-	maxCheckpoint = 32 << 10
-	maxPinned     = 16 << 10
-)
-
 // ErrMemory means that what is remembered of a log is not what a witness has written.
 var ErrMemory = errors.New("it does not hold what a witness writes")
 
-// ConfigMapName is the name of the ConfigMap of a log. Origins may hold what no name may, and the chart makes the same name of them.
-func ConfigMapName(origin string) string {
-	sum := sha256.Sum256([]byte(origin))
-	return namePrefix + hex.EncodeToString(sum[:20])
-}
-
 // Memory keeps an Entry for each log.
 type Memory interface {
-	// Read returns the zero Entry if there is none. It never returns less than a Write that has ended has left.
-	Read(ctx context.Context, origin string) (Entry, error)
-	// Write replaces what was read, or makes it if its Version is empty. It returns evidence.ErrChanged if it has changed since.
-	Write(ctx context.Context, origin string, e Entry) error
+	// Pinned returns the verifier keys that were pinned for a log, one a line; "" if none were.
+	Pinned(ctx context.Context, origin string) (string, error)
+	// Begin returns what is remembered of a log: never less than a Write that ended before has left. The caller ends the Turn, soon.
+	Begin(ctx context.Context, origin string) (Turn, error)
+}
+
+// Turn is the time between reading what is remembered of a log and replacing it. It is used by one goroutine.
+type Turn interface {
+	// Entry is what is remembered, the zero Entry if nothing.
+	Entry() Entry
+	// Write replaces the Entry and ends the Turn. It returns once the new one is stored, and evidence.ErrChanged if what is remembered has
+	// changed since Begin. After any other error it is not known whether it was stored.
+	Write(ctx context.Context, e Entry) error
+	// End says that nothing is written. After Write, and the second time, it does nothing.
+	End()
 }
 
 // Entry is what is remembered of a log.
@@ -61,12 +39,17 @@ type Entry struct {
 	Checkpoint []byte
 	// Pinned are verifier keys of the log, one a line; empty if none were pinned.
 	Pinned string
-	// Version is the resourceVersion.
-	Version string
 }
 
 // ConfigMaps is the Memory of a cluster. It reads past every cache.
-type ConfigMaps struct{ store configmaps.Store }
+//
+// A log has a ConfigMap of its own, which is written with its first checkpoint: it says that the log is known, and which keys are pinned. The
+// checkpoints after that one are kept together with those of other logs, in few ConfigMaps, and stored in rounds. A later checkpoint counts only
+// beside the very checkpoint in the log's own ConfigMap that it came after: deleting that ConfigMap lets the log start over.
+type ConfigMaps struct {
+	store  configmaps.Store
+	rounds *rounds
+}
 
 var _ Memory = (*ConfigMaps)(nil)
 
@@ -76,37 +59,74 @@ func NewConfigMaps(config *rest.Config, namespace string) (*ConfigMaps, error) {
 	if err != nil {
 		return nil, fmt.Errorf("memory of the witness: %w", err)
 	}
-	return &ConfigMaps{s}, nil
+	return newConfigMaps(s), nil
 }
 
-// Read implements Memory.
-func (c *ConfigMaps) Read(ctx context.Context, origin string) (Entry, error) {
-	o, err := c.store.Read(ctx, ConfigMapName(origin))
-	if err != nil || o == nil {
-		return Entry{}, err
-	}
-	e := Entry{Checkpoint: []byte(o.Data[keyCheckpoint]), Pinned: o.Data[keyPinned], Version: o.ResourceVersion}
-	// Each is made with a checkpoint. One without was emptied, and is no new log: for that the operator deletes it.
-	if len(e.Checkpoint) == 0 || o.Data[keyOrigin] != origin || len(e.Pinned) > maxPinned || len(e.Checkpoint) > maxCheckpoint {
-		return Entry{}, fmt.Errorf("ConfigMap %s: %w", o.Name, ErrMemory)
-	}
-	return e, nil
+func newConfigMaps(s configmaps.Store) *ConfigMaps {
+	return &ConfigMaps{s, newRounds(s)}
 }
 
-// Write implements Memory.
-func (c *ConfigMaps) Write(ctx context.Context, origin string, e Entry) error {
-	name := ConfigMapName(origin)
-	if len(origin) > maxOrigin || len(e.Checkpoint) > maxCheckpoint || len(e.Pinned) > maxPinned {
-		return fmt.Errorf("ConfigMap %s: too much to remember of one log", name)
+// Pinned implements Memory.
+func (c *ConfigMaps) Pinned(ctx context.Context, origin string) (string, error) {
+	own, err := readOwn(ctx, c.store, origin)
+	return own.pinned, err
+}
+
+// Begin implements Memory. The log's own ConfigMap is read after the one that it shares: what was stored for a log that has started over since
+// is then found by the round, which reads again before it replaces anything.
+func (c *ConfigMaps) Begin(ctx context.Context, origin string) (Turn, error) {
+	m, err := c.rounds.join(ctx, origin)
+	if err != nil {
+		return nil, err
 	}
-	o := &corev1.ConfigMap{Data: map[string]string{keyOrigin: origin, keyCheckpoint: string(e.Checkpoint)}}
-	if e.Pinned != "" {
-		o.Data[keyPinned] = e.Pinned
+	own, err := readOwn(ctx, c.store, origin)
+	if err != nil {
+		m.leave()
+		return nil, err
 	}
-	if head, err := evidence.Inspect(e.Checkpoint); err == nil {
-		o.Annotations = map[string]string{annotationRecords: strconv.FormatUint(head.Size, 10), annotationAt: time.Now().UTC().Format(time.RFC3339)}
+	return &turn{c, m, own}, nil
+}
+
+// turn is the Turn of a cluster's memory.
+type turn struct {
+	c   *ConfigMaps
+	m   *member
+	own own
+}
+
+// Entry implements Turn.
+func (t *turn) Entry() Entry {
+	e := Entry{Checkpoint: t.own.checkpoint, Pinned: t.own.pinned}
+	if t.own.isShared && t.m.before.follows(t.own) {
+		e.Checkpoint = []byte(t.m.before.Checkpoint)
 	}
-	err := c.store.Write(ctx, name, e.Version, o)
+	return e
+}
+
+// End implements Turn.
+func (t *turn) End() { t.m.leave() }
+
+// Write implements Turn.
+func (t *turn) Write(ctx context.Context, e Entry) error {
+	defer t.m.leave()
+	next, err := newLine(t.m.origin, t.own, e.Checkpoint)
+	if err != nil {
+		return err
+	}
+	if !t.own.isShared {
+		t.m.leave() // no other log waits for this
+		return changed(t.own.write(ctx, t.c.store, t.m.origin, e))
+	}
+	if e.Pinned != t.own.pinned { // the checkpoint there stays, and so do those that came after it
+		if err := t.own.write(ctx, t.c.store, t.m.origin, Entry{t.own.checkpoint, e.Pinned}); err != nil {
+			return changed(err)
+		}
+	}
+	return t.m.write(ctx, next)
+}
+
+// changed says in evidence's word that another replica was faster.
+func changed(err error) error {
 	if errors.Is(err, configmaps.ErrChanged) {
 		return evidence.ErrChanged
 	}

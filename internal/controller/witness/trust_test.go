@@ -73,7 +73,7 @@ func TestALaterKeyIsRefusedUntilThePinIsChanged(t *testing.T) {
 	}
 	e := p.memory.all[n.Origin()] // the operator adds the new key
 	e.Pinned += next.Key.LogKey() + "\n"
-	p.memory.put(n.Origin(), e)
+	p.memory.all[n.Origin()] = e
 	if err := p.client(t).Send(t.Context(), next.Grow(1)); !errors.Is(err, evidence.ErrWitnessRefuses) {
 		t.Errorf("a new key is no reason to begin another log: %v", err)
 	}
@@ -118,7 +118,7 @@ func TestAPinThatAnOperatorMakesMeanwhileCounts(t *testing.T) {
 		p.memory.between = nil
 		e := p.memory.all[origin]
 		e.Pinned = other.Key.LogKey()
-		p.memory.put(origin, e)
+		p.memory.all[origin] = e
 	}
 	if status := p.post(t, witnesstest.Request(t, first.Size, n.Grow(2))); status != http.StatusServiceUnavailable || p.memory.writes != 1 {
 		t.Errorf("%d, and %d were stored", status, p.memory.writes)
@@ -165,7 +165,7 @@ func TestAPinThatCannotBeReadIsNoAnswer(t *testing.T) {
 	n := witnesstest.NewNode(t, "win-1")
 	p.reported[n.Origin()] = n.Key.LogKey()
 	for _, text := range []string{"x", "# none", string(n.Key.Secret())} {
-		p.memory.put(n.Origin(), Entry{Pinned: text})
+		p.memory.all[n.Origin()] = Entry{Pinned: text}
 		if status := p.post(t, witnesstest.Request(t, 0, n.Grow(1))); status != http.StatusServiceUnavailable {
 			t.Errorf("%q: status %d", text, status)
 		}
