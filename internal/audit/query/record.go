@@ -19,7 +19,8 @@ type Record struct {
 	// Missing is how many records between the one before it and this one are not read, though all of the log is.
 	Missing uint64
 
-	leaf hash // of Raw
+	leaf       hash // of Raw
+	isUnwanted bool // the event has only what says where it stands in its log
 }
 
 // Keep returns the record with a line of its own.

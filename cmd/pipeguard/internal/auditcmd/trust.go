@@ -142,8 +142,12 @@ func addReading(cmd *cobra.Command) func(names []string) (*reading, iter.Seq2[qu
 			return nil, nil, err
 		}
 		in := trust.reading(cmd, f)
-		records, err := in.records(names)
-		return in, records, err
+		lines, err := in.lines(names...)
+		if err != nil {
+			return in, nil, err
+		}
+		in.source.Only(cmd.Context(), f.Wanted(0, nil))
+		return in, in.over(lines), nil
 	}
 }
 
