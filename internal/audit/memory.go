@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"encoding/json"
 	"reflect"
 
 	"github.com/pipeguard/pipeguard/internal/audit/plainjson"
@@ -13,7 +14,9 @@ type Parts uint8
 const (
 	PartLog Parts = 1 << iota
 	PartWho
-	PartWhat
+	PartWhat    // without the two below
+	PartParams  // of PartWhat
+	PartTargets // of PartWhat
 	PartDecision
 	PartCorr
 	PartWhere
@@ -22,8 +25,8 @@ const (
 )
 
 var parts = map[reflect.Type]Parts{
-	reflect.TypeFor[*Log](): PartLog, reflect.TypeFor[*Who](): PartWho, reflect.TypeFor[*What](): PartWhat, reflect.TypeFor[*Decision](): PartDecision,
-	reflect.TypeFor[*Corr](): PartCorr, reflect.TypeFor[*Where](): PartWhere,
+	reflect.TypeFor[*Log](): PartLog, reflect.TypeFor[*Who](): PartWho, reflect.TypeFor[*What](): PartWhat,
+	reflect.TypeFor[json.RawMessage](): PartParams, reflect.TypeFor[[]Target](): PartTargets, reflect.TypeFor[*Decision](): PartDecision, reflect.TypeFor[*Corr](): PartCorr, reflect.TypeFor[*Where](): PartWhere,
 }
 
 func partOf(t reflect.Type) Parts { return parts[t] }
@@ -56,13 +59,22 @@ func (m *Memory) pointer(slot int, t reflect.Type) reflect.Value {
 	return m.slots[slot]
 }
 
-// Read returns what Parse does of a line, without the parts that are not wanted: they are nil, but were judged like the others. It is for lines as a writer writes
-// them: false means that Parse must say what the line is. The event is valid until the next call; its texts are parts of the line.
+// Read returns what Parse does of a line, without the parts that are not wanted: they are nil, but were judged like the others. A record that stands for several
+// requests is read as a whole, since Count looks at all of it. Read is for lines as a writer writes them: false means that Parse must say what the line is. The event
+// is valid until the next call; its texts are parts of the line.
 func (m *Memory) Read(line string, wanted Parts) (*Event, bool) {
-	m.event = Event{}
-	d := decoding{Cursor: plainjson.Cursor{In: line}, unwanted: ^wanted, memory: m}
-	if !eventReader(&d, reflect.ValueOf(&m.event).Elem()) || !d.IsEnd() || check(&m.event) != nil {
+	ok := m.read(line, wanted)
+	if o := m.event.Outcome; ok && o != nil && o.Count > 1 && wanted != AllParts {
+		ok = m.read(line, AllParts)
+	}
+	if !ok {
 		return nil, false
 	}
 	return &m.event, true
+}
+
+func (m *Memory) read(line string, wanted Parts) bool {
+	m.event = Event{}
+	d := decoding{Cursor: plainjson.Cursor{In: line}, unwanted: ^wanted, memory: m}
+	return eventReader(&d, reflect.ValueOf(&m.event).Elem()) && d.IsEnd() && check(&m.event) == nil
 }

@@ -35,7 +35,8 @@ type ahead struct {
 type batch struct {
 	text   []byte // of all lines, one behind the other, each behind a zero byte
 	lines  []lineAhead
-	judged chan struct{} // is sent to when all are judged
+	lent   []audit.Memory // for each line, if events are lent
+	judged chan struct{}  // is sent to when all are judged
 }
 
 // lineAhead is what segment.Lines says of a line once it has returned it.
@@ -114,8 +115,14 @@ func (a *ahead) judgeAll() {
 		if j.wanted.Has != nil { // one copy for all lines
 			text = string(b.text)
 		}
+		if j.wanted.Lends && b.lent == nil {
+			b.lent = make([]audit.Memory, batchLines)
+		}
 		for i := range b.lines {
 			if l := &b.lines[i]; l.err == nil {
+				if j.wanted.Lends {
+					j.memory = &b.lent[i]
+				}
 				leaf := hash(evidence.LeafBehindZero(b.text[l.begin-1 : l.end]))
 				l.judged = j.line(l.number, b.text[l.begin:l.end], text[min(l.begin, len(text)):min(l.end, len(text))], leaf)
 			}

@@ -17,6 +17,7 @@ type judged struct {
 	leaf  hash
 	// isUnwanted says that the line is a record that the reader has no use for. The event has only what says where it stands in its log.
 	isUnwanted bool
+	isLent     bool // the event is in the memory of the judge, and has only the parts that are wanted
 }
 
 // hash is the RFC 6962 leaf hash of a line.
@@ -42,27 +43,30 @@ type judge struct {
 
 // line judges a line of which the leaf is known. text is the same line, if that is there already; otherwise it is empty.
 func (j judge) line(number int, line []byte, text string, leaf hash) judged {
-	if e, ok := j.unwanted(number, line, text); ok {
-		return judged{event: e, leaf: leaf, isUnwanted: true}
+	if e, isWanted, ok := j.read(number, line, text); ok {
+		return judged{event: e, leaf: leaf, isUnwanted: !isWanted, isLent: isWanted}
 	}
 	e, err := j.event(number, line)
 	return judged{event: e, err: err, leaf: leaf}
 }
 
-// unwanted returns what is known of the place of a record that is not wanted. It is false for every other line, and for those that no writer writes so: they are
-// judged as a whole.
-func (j judge) unwanted(number int, line []byte, text string) (audit.Event, bool) {
+// read judges a record of which not all is wanted, and returns what is of it: if it is not wanted, only what says where it stands in its log. It is false for every
+// other line, and for those that no writer writes so: they are judged as a whole.
+func (j judge) read(number int, line []byte, text string) (e audit.Event, isWanted, ok bool) {
 	if j.wanted.Has == nil || j.isSegment && number == 1 {
-		return audit.Event{}, false
+		return audit.Event{}, false, false
 	}
 	if text == "" {
 		text = string(line)
 	}
-	e, ok := j.memory.Read(text, j.wanted.Parts)
-	if !ok || j.wanted.Has(e) {
-		return audit.Event{}, false
+	read, ok := j.memory.Read(text, j.wanted.Parts)
+	switch {
+	case !ok:
+		return audit.Event{}, false, false
+	case !j.wanted.Has(read):
+		return audit.Event{Seq: read.Seq, Session: read.Session, Prev: read.Prev}, false, true
 	}
-	return audit.Event{Seq: e.Seq, Session: e.Session, Prev: e.Prev}, true
+	return *read, true, j.wanted.Lends
 }
 
 // event reads a line as a record. The one that opens a segment must be of that segment, as for a start and for a verification.

@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/pipeguard/pipeguard/internal/audit"
 	"github.com/pipeguard/pipeguard/internal/audit/evidence"
 	"github.com/pipeguard/pipeguard/internal/audit/segment"
 )
@@ -213,7 +212,7 @@ func (l *Log) read(ctx context.Context, stdin io.Reader, yield func(Record, erro
 			return ctx.Err() == nil
 		}
 		if r.isUnwanted { // it is told for what is missing before it
-			r.Event, err = audit.Parse(r.Raw)
+			r = r.Whole()
 		}
 		goesOn = goesOn && yield(r, err)
 		return goesOn || l.Report != nil && ctx.Err() == nil

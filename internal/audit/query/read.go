@@ -209,7 +209,7 @@ func (l *lines) parse(line []byte, err error) (Record, error) {
 		}
 		return Record{}, bad
 	}
-	return Record{Event: j.event, Raw: line, File: l.name, Line: l.Number(), leaf: j.leaf, isUnwanted: j.isUnwanted}, nil
+	return Record{Event: j.event, Raw: line, File: l.name, Line: l.Number(), leaf: j.leaf, isUnwanted: j.isUnwanted, isLent: j.isLent}, nil
 }
 
 func (l *lines) bad(err error) *BadLine {

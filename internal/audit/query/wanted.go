@@ -8,6 +8,9 @@ type Wanted struct {
 	// Has is given a record, of which only Parts are there. It must not keep it, and may be called by several goroutines at the same time.
 	Has   func(e *audit.Event) bool
 	Parts audit.Parts
+	// Lends says that of the records that are told, too, only Parts are wanted, and until the next one is asked for: Record.Keep then returns the whole
+	// record.
+	Lends bool
 }
 
 // Wanted are the records that a caller of Match has a use for who does something only with those that fit and for which counts is true, which looks at parts and
@@ -35,7 +38,7 @@ func looksAt(key string) audit.Parts {
 	case "group", "version", "method", "verb":
 		return audit.PartWhat
 	case "pipe", "target", "path": // what was refused before it was read has no decision
-		return audit.PartWhat | audit.PartDecision
+		return audit.PartWhat | audit.PartParams | audit.PartTargets | audit.PartDecision
 	case "decision", "effect", "mode", "rule", "reason", "policy", "revision", "bundle":
 		return audit.PartDecision
 	case "conn":

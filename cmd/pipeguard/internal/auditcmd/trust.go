@@ -151,6 +151,13 @@ func addReading(cmd *cobra.Command) func(names []string) (*reading, iter.Seq2[qu
 	}
 }
 
+// borrow has the records that fit read only if counts is true, for a command that looks at parts of each, one after the other.
+func (r *reading) borrow(parts audit.Parts, counts func(*audit.Event) bool) {
+	wanted := r.filter.Wanted(parts, counts)
+	wanted.Lends = true
+	r.source.Only(r.cmd.Context(), wanted)
+}
+
 // over returns the matching records. Bad lines, and records that stay unsigned too long, are noted for done.
 func (r *reading) over(records iter.Seq2[query.Record, error]) iter.Seq2[query.Record, error] {
 	return filtered(r.fitting(records), func(_ query.Record, err error) bool {
