@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"os"
+	"runtime/debug"
 	"strings"
 	"time"
 
@@ -146,7 +148,7 @@ func addReading(cmd *cobra.Command) func(names []string) (*reading, iter.Seq2[qu
 		if err != nil {
 			return in, nil, err
 		}
-		in.source.Only(cmd.Context(), f.Wanted(0, nil))
+		in.only(f.Wanted(0, nil))
 		return in, in.over(lines), nil
 	}
 }
@@ -155,6 +157,17 @@ func addReading(cmd *cobra.Command) func(names []string) (*reading, iter.Seq2[qu
 func (r *reading) borrow(parts audit.Parts, counts func(*audit.Event) bool) {
 	wanted := r.filter.Wanted(parts, counts)
 	wanted.Lends = true
+	r.only(wanted)
+}
+
+// gcPercent is how much garbage may gather, relative to live memory, while records are read that are not kept: they make garbage fast and leave little.
+const gcPercent = 300
+
+// only has records left out that are not wanted.
+func (r *reading) only(wanted query.Wanted) {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(gcPercent)
+	}
 	r.source.Only(r.cmd.Context(), wanted)
 }
 
