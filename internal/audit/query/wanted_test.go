@@ -2,6 +2,7 @@ package query_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -9,6 +10,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -275,4 +277,29 @@ func FuzzWanted(f *testing.F) {
 			}
 		}
 	})
+}
+
+// A search that finds nothing can be interrupted, and a log that was not read to its end proves nothing.
+func TestReadingForNothingEndsWhenItIsInterrupted(t *testing.T) {
+	files, keys := longLog(t, 1500, 256<<10)
+	s, err := query.OpenVerified(t.Context(), []string{put(t, files)}, nil, evidence.VerifyOptions{Keys: keys})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var asked atomic.Int64
+	s.Only(ctx, query.Wanted{Has: func(*audit.Event) bool {
+		if asked.Add(1) == 10 {
+			cancel()
+		}
+		return false
+	}})
+	for r, err := range s.Records() {
+		if err != nil || r.Seq > 1 {
+			t.Errorf("record %d: %v", r.Seq, err)
+		}
+	}
+	if is := s.Logs()[0].Standing(); is.Verified != 0 || !strings.Contains(is.Why, query.NotTheSame) {
+		t.Errorf("%+v of a log that was not read to its end", is)
+	}
 }
