@@ -43,6 +43,19 @@ func BenchmarkParse(b *testing.B) {
 		b.Fatal(err)
 	}
 	line = bytes.TrimSuffix(line, []byte("\n"))
+	text := string(line)
+	var memory Memory
+	for name, parts := range map[string]Parts{"into-memory": AllParts, "into-memory-without-parts": 0} {
+		b.Run(name, func(b *testing.B) {
+			b.SetBytes(int64(len(line)))
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, ok := memory.Read(text, parts); !ok {
+					b.Fatal("it is left to Parse")
+				}
+			}
+		})
+	}
 	for name, read := range map[string]func([]byte) (Event, error){"written": Parse, "by-encoding-json": parse} {
 		b.Run(name, func(b *testing.B) {
 			b.SetBytes(int64(len(line)))

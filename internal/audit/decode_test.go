@@ -22,7 +22,62 @@ func differ(t *testing.T, line []byte) (isFast bool) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("%q is read as another event than by encoding/json: %s", line, diff)
 	}
-	return decode(line, &Event{})
+	isFast = decode(line, &Event{})
+	for _, parts := range []Parts{0, AllParts, PartLog, PartWho, PartWhat, PartWhat | PartParams, PartWhat | PartTargets, PartDecision, PartCorr | PartWhere, AllParts &^ PartDecision} {
+		got, ok := again.Read(string(line), parts)
+		if ok != (isFast && err == nil) {
+			t.Errorf("%q, parts %b: %v without encoding/json, and %v as a whole: %v", line, parts, ok, isFast, err)
+		}
+		if !ok {
+			continue
+		}
+		if diff := cmp.Diff(without(want, parts), *got); diff != "" {
+			t.Errorf("%q, parts %b: is read into memory as another event: %s", line, parts, diff)
+		}
+	}
+	return isFast
+}
+
+// again is the memory of all lines of these tests: nothing of one may be left in the next.
+var again Memory
+
+// without is an event of which only some parts are wanted.
+func without(e Event, wanted Parts) Event {
+	if e.Outcome != nil && e.Outcome.Count > 1 {
+		return e
+	}
+	leave := func(v reflect.Value) {
+		for i := range v.NumField() {
+			if partOf(v.Field(i).Type())&^wanted != 0 {
+				v.Field(i).SetZero()
+			}
+		}
+	}
+	leave(reflect.ValueOf(&e).Elem())
+	if e.What != nil {
+		what := *e.What
+		leave(reflect.ValueOf(&what).Elem())
+		e.What = &what
+	}
+	return e
+}
+
+func TestPlainTimesAreThoseOfPackageTime(t *testing.T) {
+	for _, text := range []string{
+		"2026-03-04T05:06:07Z", "2026-03-04T05:06:07.5Z", "2026-03-04T05:06:07.123456789Z", "2026-03-04T05:06:07.1234567891Z", "2026-03-04T05:06:07.Z", "2026-03-04T05:06:07,5Z",
+		"2024-02-29T00:00:00Z", "2026-02-29T00:00:00Z", "2026-02-28T23:59:59.999999999Z", "2026-04-31T00:00:00Z", "2026-12-31T23:59:59Z", "2026-12-32T00:00:00Z", "2026-13-01T00:00:00Z",
+		"2026-00-01T00:00:00Z", "2026-01-00T00:00:00Z", "2026-01-01T24:00:00Z", "2026-01-01T00:60:00Z", "2026-01-01T00:00:60Z", "0000-01-01T00:00:00Z", "9999-12-31T23:59:59Z",
+		"0001-01-01T00:00:00Z", "2026-01-01t00:00:00Z", "2026-01-01T00:00:00z", "2026-01-01T00:00:00+01:00", "2026-01-01T00:00:00", "2026-01-01T0:00:00Z", "", "Z", "2026-01-01T00:00:00.00000000xZ",
+		"2026/01-01T00:00:00Z", "20260101T000000Z", "1900-02-29T00:00:00Z", "2000-02-29T00:00:00Z", "2026-01-01T00:00:00.-1Z", "-026-01-01T00:00:00Z",
+	} {
+		var want time.Time
+		err := want.UnmarshalJSON([]byte(`"` + text + `"`))
+		if got, ok := plainTime(text); ok && (err != nil || got != want) {
+			t.Errorf("%q is %v, and for package time %v, %v", text, got, want, err)
+		} else if !ok && err == nil && strings.HasSuffix(text, "Z") && len(text) <= len("2026-03-04T05:06:07.123456789Z") && !strings.Contains(text, ",") && !strings.Contains(text, "T0:") {
+			t.Errorf("%q is left to package time", text)
+		}
+	}
 }
 
 func encoded(t testing.TB, e Event) []byte {
@@ -90,6 +145,17 @@ func TestOtherSpellingsAreReadAlike(t *testing.T) {
 		differ(t, []byte(line[:i]))
 		differ(t, []byte(line[:i]+line[i+1:]))
 	}
+}
+
+func FuzzPlainTime(f *testing.F) {
+	f.Add("2026-03-04T05:06:07.123456789Z")
+	f.Fuzz(func(t *testing.T, text string) {
+		var want time.Time
+		got, ok := plainTime(text)
+		if err := want.UnmarshalJSON([]byte(`"` + text + `"`)); ok && (err != nil || got != want) {
+			t.Errorf("%q is %v, and for package time %v, %v", text, got, want, err)
+		}
+	})
 }
 
 func FuzzParse(f *testing.F) {

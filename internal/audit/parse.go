@@ -97,21 +97,28 @@ func unmarshal(raw []byte, into any) error {
 	return err
 }
 
+// The words that records have.
+var (
+	types  = []Type{TypeRequest, TypeConnection, TypeAdmission, TypeLog}
+	stages = []Stage{StageRequestReceived, StageResponseComplete, StageConnectionClosed, StageLogOpen, StageLogClose, StageLogPrune, StagePanic, StageOrphaned,
+		StageSummary}
+	effects = []Effect{EffectAllow, EffectDeny}
+	results = []string{ResultOK, ResultError, ResultDenied, ResultRejected, ResultPanic, ResultOrphaned, ResultIdle}
+)
+
 // checkWords refuses words that no record has: filters by those that there are would pass the record by.
 func checkWords(e *Event) error {
-	err := cmp.Or(known("type", e.Type, TypeRequest, TypeConnection, TypeAdmission, TypeLog),
-		known("stage", e.Stage, StageLogOpen, StageLogClose, StageLogPrune, StageRequestReceived, StageResponseComplete, StagePanic,
-			StageOrphaned, StageSummary, StageConnectionClosed))
+	err := cmp.Or(known("type", e.Type, types), known("stage", e.Stage, stages))
 	if err == nil && e.Decision != nil {
-		err = known("effect", e.Decision.Effect, EffectAllow, EffectDeny)
+		err = known("effect", e.Decision.Effect, effects)
 	}
 	if err == nil && e.Outcome != nil {
-		err = known("result", e.Outcome.Result, ResultOK, ResultError, ResultDenied, ResultRejected, ResultPanic, ResultOrphaned, ResultIdle)
+		err = known("result", e.Outcome.Result, results)
 	}
 	return err
 }
 
-func known[T ~string](field string, word T, words ...T) error {
+func known[T ~string](field string, word T, words []T) error {
 	if !slices.Contains(words, word) {
 		return fmt.Errorf("not a record: unknown %s %q", field, word)
 	}

@@ -95,7 +95,10 @@ type Sum struct {
 // Add adds the leaf hash of a record.
 func (s *Sum) Add(leaf [32]byte) {
 	s.Records++
-	s.hash = sha256.Sum256(append(s.hash[:], leaf[:]...))
+	var both [2 * sha256.Size]byte
+	copy(both[:], s.hash[:])
+	copy(both[sha256.Size:], leaf[:])
+	s.hash = sha256.Sum256(both[:])
 }
 
 // reportSchema names the form of a Report.

@@ -72,23 +72,37 @@ func (c *Cursor) Quoted() (raw string, isPlain, ok bool) {
 	if !c.Skip('"') {
 		return "", false, false
 	}
-	begin, isPlain := c.At, true
-	for c.At < len(c.In) {
-		switch b := c.In[c.At]; {
+	in, i := c.In[c.At:], 0
+	for i < len(in) && plain[in[i]] {
+		i++
+	}
+	if i < len(in) && in[i] == '"' {
+		c.At += i + 1
+		return in[:i], true, true
+	}
+	return c.quotedFrom(i)
+}
+
+// quotedFrom is Quoted for a text whose first character that is not plain stands so many bytes ahead.
+func (c *Cursor) quotedFrom(i int) (raw string, isPlain, ok bool) {
+	in, isASCII := c.In[c.At:], true
+	for i < len(in) {
+		switch b := in[i]; {
 		case plain[b]:
 		case b == '"':
-			raw = c.In[begin:c.At]
-			c.At++
-			return raw, isPlain, isPlain || utf8.ValidString(raw)
+			raw = in[:i]
+			c.At += i + 1
+			return raw, false, isASCII || utf8.ValidString(raw)
 		case b == '\\':
-			isPlain = false
-			c.At++
-		case b < utf8.RuneSelf && b < ' ':
+			if i++; i < len(in) && in[i] >= utf8.RuneSelf {
+				isASCII = false
+			}
+		case b < ' ':
 			return "", false, false
 		default:
-			isPlain = false
+			isASCII = false
 		}
-		c.At++
+		i++
 	}
 	return "", false, false
 }
@@ -102,32 +116,54 @@ func (c *Cursor) Text() (string, bool) {
 	return unescaped(raw)
 }
 
+// SkipText reads what Text reads, and does not say what it stands for.
+func (c *Cursor) SkipText() bool {
+	raw, isPlain, ok := c.Quoted()
+	if !ok || isPlain {
+		return ok
+	}
+	for {
+		i := strings.IndexByte(raw, '\\')
+		if i < 0 {
+			return true
+		}
+		_, n, ok := escape(raw[i+1:])
+		if !ok {
+			return false
+		}
+		raw = raw[i+1+n:]
+	}
+}
+
 // short are the escapes of one character.
 var short = [256]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
 
 func unescaped(raw string) (string, bool) {
 	out := make([]byte, 0, len(raw))
-	for i := 0; i < len(raw); i++ {
-		if raw[i] != '\\' {
-			out = append(out, raw[i])
-			continue
+	for {
+		i := strings.IndexByte(raw, '\\')
+		if i < 0 {
+			return string(append(out, raw...)), true
 		}
-		i++
-		if i == len(raw) {
-			return "", false
-		}
-		if s := short[raw[i]]; s != 0 {
-			out = append(out, s)
-			continue
-		}
-		r, ok := unicodeEscape(raw[i:])
+		r, n, ok := escape(raw[i+1:])
 		if !ok {
 			return "", false
 		}
-		out = utf8.AppendRune(out, r)
-		i += 4
+		out = utf8.AppendRune(append(out, raw[:i]...), r)
+		raw = raw[i+1+n:]
 	}
-	return string(out), true
+}
+
+// escape reads what stands behind a backslash, in n bytes.
+func escape(raw string) (r rune, n int, ok bool) {
+	if raw == "" {
+		return 0, 0, false
+	}
+	if s := short[raw[0]]; s != 0 {
+		return rune(s), 1, true
+	}
+	r, ok = unicodeEscape(raw)
+	return r, len("uXXXX"), ok
 }
 
 // unicodeEscape reads uXXXX, but for the halves of a surrogate pair.
@@ -135,7 +171,7 @@ func unicodeEscape(raw string) (r rune, ok bool) {
 	if len(raw) < 5 || raw[0] != 'u' {
 		return 0, false
 	}
-	for _, b := range []byte(raw[1:5]) {
+	for _, b := range []byte(raw[1:5]) { // copies nothing
 		switch {
 		case b >= '0' && b <= '9':
 			r = r<<4 | rune(b-'0')
@@ -165,8 +201,7 @@ func (c *Cursor) value(depth int) bool {
 	}
 	switch b := c.In[c.At]; {
 	case b == '"':
-		_, ok := c.Text()
-		return ok
+		return c.SkipText()
 	case b == '{':
 		return c.object(depth)
 	case b == '[':

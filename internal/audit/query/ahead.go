@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
+	"github.com/pipeguard/pipeguard/internal/audit/evidence"
 	"github.com/pipeguard/pipeguard/internal/audit/segment"
 )
 
@@ -32,9 +33,10 @@ type ahead struct {
 
 // batch are consecutive lines.
 type batch struct {
-	text   []byte // of all lines, one behind the other
+	text   []byte // of all lines, one behind the other, each behind a zero byte
 	lines  []lineAhead
-	judged chan struct{} // is sent to when all are judged
+	lent   []audit.Memory // for each line, if events are lent
+	judged chan struct{}  // is sent to when all are judged
 }
 
 // lineAhead is what segment.Lines says of a line once it has returned it.
@@ -93,6 +95,7 @@ func (b *batch) fill(file *segment.Lines) (goesOn bool) {
 	b.text, b.lines = b.text[:0], b.lines[:0]
 	for len(b.lines) < batchLines && len(b.text) < batchBytes {
 		text, err := file.Next()
+		b.text = append(b.text, 0)
 		l := lineAhead{begin: len(b.text), err: err, number: file.Number(), offset: file.Begin(), size: file.Size(), isWhole: file.IsWhole(), hasNUL: file.HasNUL()}
 		b.text = append(b.text, text...)
 		l.end = len(b.text)
@@ -105,10 +108,23 @@ func (b *batch) fill(file *segment.Lines) (goesOn bool) {
 }
 
 func (a *ahead) judgeAll() {
+	j := a.judge
+	j.memory = &audit.Memory{}
 	for b := range a.work {
+		text := ""
+		if j.wanted.Has != nil { // one copy for all lines
+			text = string(b.text)
+		}
+		if j.wanted.Lends && b.lent == nil {
+			b.lent = make([]audit.Memory, batchLines)
+		}
 		for i := range b.lines {
 			if l := &b.lines[i]; l.err == nil {
-				l.judged = a.judge.line(l.number, b.text[l.begin:l.end])
+				if j.wanted.Lends {
+					j.memory = &b.lent[i]
+				}
+				leaf := hash(evidence.LeafBehindZero(b.text[l.begin-1 : l.end]))
+				l.judged = j.line(l.number, b.text[l.begin:l.end], text[min(l.begin, len(text)):min(l.end, len(text))], leaf)
 			}
 		}
 		b.judged <- struct{}{}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
@@ -14,12 +15,17 @@ import (
 // Filter chooses records. Values of one field are alternatives, fields must all fit, and what is excluded may not fit.
 // The zero Filter chooses all.
 type Filter struct {
-	fields   map[string][]test
+	fields   []wantedField
 	excluded []excluded
 	since    time.Time // the zero time is no bound
 	until    time.Time
-	unseen   []*asked // what no record had so far
+	asked    []*asked // what some record should have
 	doubts   map[string]uint64
+}
+
+type wantedField struct {
+	key string
+	any []test
 }
 
 type excluded struct {
@@ -51,47 +57,65 @@ func fits(isFit bool) fit {
 type asked struct {
 	key, text string
 	has       test
+	isSeen    atomic.Bool
 }
 
 // Match says whether a record fits, or may fit: what it does not hold could be what was asked. It remembers which of the values that were
 // asked for the record has, and how many requests may not fit; see Unseen and Doubts.
 func (f *Filter) Match(e *audit.Event) bool {
-	f.unseen = slices.DeleteFunc(f.unseen, func(v *asked) bool { return v.has(e) != none })
-	var doubts []string
-	switch f.within(e) {
-	case none:
-		return false
-	case may:
-		doubts = append(doubts, "time")
-	}
-	for key, tests := range f.fields {
-		best := none
-		for _, t := range tests {
-			best = max(best, t(e))
-		}
-		switch best {
-		case none:
-			return false
-		case may, some:
-			doubts = append(doubts, key)
+	for _, v := range f.asked {
+		if v.isIn(e) {
+			v.isSeen.Store(true)
 		}
 	}
-	for _, x := range f.excluded {
-		switch x.has(e) {
-		case all:
-			return false
-		case may, some:
-			doubts = append(doubts, x.key)
-		}
-	}
-	slices.Sort(doubts)
-	for _, key := range slices.Compact(doubts) {
+	doubts, isFit := f.fit(e)
+	for _, key := range doubts {
 		if f.doubts == nil {
 			f.doubts = map[string]uint64{}
 		}
 		f.doubts[key] += e.Count()
 	}
-	return true
+	return isFit
+}
+
+// isNew says whether Match would remember that a record has a value that none had so far.
+func (f *Filter) isNew(e *audit.Event) bool {
+	return slices.ContainsFunc(f.asked, func(v *asked) bool { return v.isIn(e) })
+}
+
+// isIn says whether a record is the first one that has the value, or may have it.
+func (v *asked) isIn(e *audit.Event) bool { return !v.isSeen.Load() && v.has(e) != none }
+
+// fit says whether a record fits, or may, and the keys of what it does not say.
+func (f *Filter) fit(e *audit.Event) (doubts []string, isFit bool) {
+	switch f.within(e) {
+	case none:
+		return nil, false
+	case may:
+		doubts = append(doubts, "time")
+	}
+	for _, field := range f.fields {
+		best := none
+		for _, t := range field.any {
+			best = max(best, t(e))
+		}
+		switch best {
+		case none:
+			return nil, false
+		case may, some:
+			doubts = append(doubts, field.key)
+		}
+	}
+	for _, x := range f.excluded {
+		switch x.has(e) {
+		case all:
+			return nil, false
+		case may, some:
+			doubts = append(doubts, x.key)
+		}
+	}
+	slices.Sort(doubts)
+	return slices.Compact(doubts), true
 }
 
 // Doubt is how many requests were chosen without their records saying whether a field has the value that was asked for; Key is time for
@@ -112,8 +136,10 @@ func (f *Filter) Doubts() (found []Doubt) {
 // Unseen names the values that none of the records had, or may have had, that Match was asked about, such as pipe "disk-v9". Words that a field is known to
 // have are not among them: that no record has one is an answer.
 func (f *Filter) Unseen() (names []string) {
-	for _, v := range f.unseen {
-		names = append(names, fmt.Sprintf("%s %q", v.key, v.text))
+	for _, v := range f.asked {
+		if !v.isSeen.Load() {
+			names = append(names, fmt.Sprintf("%s %q", v.key, v.text))
+		}
 	}
 	return names
 }
@@ -121,7 +147,7 @@ func (f *Filter) Unseen() (names []string) {
 // look has Match look for a value.
 func (f *Filter) look(key, text string, has test) {
 	if closed[key] == nil && !isNone(key, text) {
-		f.unseen = append(f.unseen, &asked{key, text, has})
+		f.asked = append(f.asked, &asked{key: key, text: text, has: has})
 	}
 }
 
@@ -150,10 +176,12 @@ func (f *Filter) Want(key, value string, now time.Time) error {
 		return err
 	}
 	f.look(key, value, t)
-	if f.fields == nil {
-		f.fields = map[string][]test{}
+	i := slices.IndexFunc(f.fields, func(of wantedField) bool { return of.key == key })
+	if i < 0 {
+		i = len(f.fields)
+		f.fields = append(f.fields, wantedField{key: key})
 	}
-	f.fields[key] = append(f.fields[key], t)
+	f.fields[i].any = append(f.fields[i].any, t)
 	return nil
 }
 

@@ -190,7 +190,7 @@ func (h *head) reads(in io.Reader) {
 	}
 	p := h.part
 	p.Bytes = -1
-	h.lines = p.lines(h.limited, 1)
+	h.lines = p.lines(h.limited, 1, Wanted{})
 }
 
 // place is how many bytes were read.

@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
-	"github.com/pipeguard/pipeguard/internal/audit/evidence"
 	"github.com/pipeguard/pipeguard/internal/audit/segment"
 )
 
@@ -16,6 +15,9 @@ type judged struct {
 	event audit.Event
 	err   error // why the line is no record
 	leaf  hash
+	// isUnwanted says that the line is a record that the reader has no use for. The event has only what says where it stands in its log.
+	isUnwanted bool
+	isLent     bool // the event is in the memory of the judge, and has only the parts that are wanted
 }
 
 // hash is the RFC 6962 leaf hash of a line.
@@ -30,15 +32,41 @@ func (h hash) is(text string) bool {
 
 func (h hash) String() string { return base64.StdEncoding.EncodeToString(h[:]) }
 
-// judge judges the lines of a file. It depends on nothing but the line and its number, so that lines can be judged at the same time.
+// judge judges the lines of a file. It depends on nothing but the line, its number and what is wanted, so that lines can be judged at the same time, each
+// judge with a memory of its own.
 type judge struct {
 	name      string // of the file
 	isSegment bool   // it ends at the first line with a NUL: no record has one, and a hole may be longer than any disk
+	wanted    Wanted
+	memory    *audit.Memory
 }
 
-func (j judge) line(number int, line []byte) judged {
+// line judges a line of which the leaf is known. text is the same line, if that is there already; otherwise it is empty.
+func (j judge) line(number int, line []byte, text string, leaf hash) judged {
+	if e, isWanted, ok := j.read(number, line, text); ok {
+		return judged{event: e, leaf: leaf, isUnwanted: !isWanted, isLent: isWanted}
+	}
 	e, err := j.event(number, line)
-	return judged{e, err, hash(evidence.Leaf(line))}
+	return judged{event: e, err: err, leaf: leaf}
+}
+
+// read judges a record of which not all is wanted, and returns what is of it: if it is not wanted, only what says where it stands in its log. It is false for every
+// other line, and for those that no writer writes so: they are judged as a whole.
+func (j judge) read(number int, line []byte, text string) (e audit.Event, isWanted, ok bool) {
+	if j.wanted.Has == nil || j.isSegment && number == 1 {
+		return audit.Event{}, false, false
+	}
+	if text == "" {
+		text = string(line)
+	}
+	read, ok := j.memory.Read(text, j.wanted.Parts)
+	switch {
+	case !ok:
+		return audit.Event{}, false, false
+	case !j.wanted.Has(read):
+		return audit.Event{Seq: read.Seq, Session: read.Session, Prev: read.Prev}, false, true
+	}
+	return *read, true, j.wanted.Lends
 }
 
 // event reads a line as a record. The one that opens a segment must be of that segment, as for a start and for a verification.

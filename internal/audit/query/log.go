@@ -44,6 +44,7 @@ type Log struct {
 
 	isAsked bool // a verification was wanted
 
+	wanted Wanted
 	passed map[string]int // by the path of a part, how many of its lines are not read: they were returned before, or nobody wants them
 }
 
@@ -207,6 +208,12 @@ func (l *Log) read(ctx context.Context, stdin io.Reader, yield func(Record, erro
 			}
 		}
 		l.isUntold = !goesOn && err != nil
+		if r.isUnwanted && r.Missing == 0 {
+			return ctx.Err() == nil
+		}
+		if r.isUnwanted { // it is told for what is missing before it
+			r = r.Whole()
+		}
 		goesOn = goesOn && yield(r, err)
 		return goesOn || l.Report != nil && ctx.Err() == nil
 	}
@@ -243,7 +250,7 @@ func (p part) count() int {
 		return 0
 	}
 	defer f.Close() //nolint:errcheck // only read
-	l := p.lines(f, 1)
+	l := p.lines(f, 1, Wanted{})
 	for err == nil && !l.HasNUL() {
 		_, err = l.Next()
 	}
@@ -283,11 +290,11 @@ func (p part) open(stdin io.Reader) (in io.ReadCloser, behind func(int64) (int64
 }
 
 // lines are those of a part that is open, read with so many judges.
-func (p part) lines(in io.Reader, judges int) *lines {
+func (p part) lines(in io.Reader, judges int, wanted Wanted) *lines {
 	if p.Bytes >= 0 {
 		in = io.LimitReader(in, p.Bytes)
 	}
-	j := judge{name: p.Path, isSegment: p.First > 0}
+	j := judge{name: p.Path, isSegment: p.First > 0, wanted: wanted}
 	if judges > 1 {
 		return linesAhead(j, in, judges)
 	}
@@ -308,7 +315,7 @@ func (l *Log) file(p part, stdin io.Reader, tell func(Record, error) bool, c *ch
 		return failed(1, err)
 	}
 	defer f.Close() //nolint:errcheck // only read
-	in := p.lines(f, l.judges(p))
+	in := p.lines(f, l.judges(p), l.wanted)
 	defer in.close()
 	in.passed = l.passed[p.Path]
 	if l.Report != nil {

@@ -1,6 +1,9 @@
 package query
 
-import "strings"
+import (
+	"strings"
+	"unicode/utf8"
+)
 
 // pattern returns a comparison with text, in which * stands for any characters or none. Case does not matter, as for Windows:
 // a caller must not escape a search by writing capitals.
@@ -8,10 +11,10 @@ func pattern(text string) func(s string) bool {
 	parts := strings.Split(strings.ToLower(text), "*")
 	first, rest := parts[0], parts[1:]
 	return func(s string) bool {
-		s = strings.ToLower(s)
 		if len(rest) == 0 {
-			return s == first
+			return isLower(s, first)
 		}
+		s = strings.ToLower(s)
 		s, ok := strings.CutPrefix(s, first)
 		for _, part := range rest[:len(rest)-1] {
 			var found bool
@@ -20,4 +23,21 @@ func pattern(text string) func(s string) bool {
 		}
 		return ok && strings.HasSuffix(s, rest[len(rest)-1])
 	}
+}
+
+// isLower says whether a text is another one in small letters, which most texts differ from in an early character.
+func isLower(s, lower string) bool {
+	for i := 0; i < len(s); i++ {
+		c := s[i]
+		switch {
+		case c >= utf8.RuneSelf: // whose small letter may have fewer bytes, or be of ASCII
+			return strings.ToLower(s) == lower
+		case 'A' <= c && c <= 'Z':
+			c += 'a' - 'A'
+		}
+		if i == len(lower) || c != lower[i] {
+			return false
+		}
+	}
+	return len(s) == len(lower)
 }

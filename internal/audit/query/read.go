@@ -69,6 +69,7 @@ type lines struct {
 func newLines(name string, r io.Reader) *lines { return linesOf(judge{name: name}, r) }
 
 func linesOf(j judge, r io.Reader) *lines {
+	j.memory = &audit.Memory{}
 	file := segment.NewLines(r, audit.MaxRecord, segment.MaxLost)
 	return &lines{feed: file, file: file, judge: j, seen: func(hash) {}}
 }
@@ -91,7 +92,7 @@ func (l *lines) judged(line []byte) judged {
 	if l.ahead != nil {
 		return l.ahead.line().judged
 	}
-	return l.line(l.Number(), line)
+	return l.line(l.Number(), line, "", hash(evidence.Leaf(line)))
 }
 
 // all returns what is left to read. behind says how many bytes stand behind so many; nil if that cannot be known.
@@ -208,7 +209,7 @@ func (l *lines) parse(line []byte, err error) (Record, error) {
 		}
 		return Record{}, bad
 	}
-	return Record{Event: j.event, Raw: line, File: l.name, Line: l.Number(), leaf: j.leaf}, nil
+	return Record{Event: j.event, Raw: line, File: l.name, Line: l.Number(), leaf: j.leaf, isUnwanted: j.isUnwanted, isLent: j.isLent}, nil
 }
 
 func (l *lines) bad(err error) *BadLine {

@@ -2,6 +2,7 @@ package query
 
 import (
 	"bytes"
+	"fmt"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
 )
@@ -19,11 +20,26 @@ type Record struct {
 	// Missing is how many records between the one before it and this one are not read, though all of the log is.
 	Missing uint64
 
-	leaf hash // of Raw
+	leaf       hash // of Raw
+	isUnwanted bool // the event has only what says where it stands in its log
+	isLent     bool // the event is valid until the next record is asked for, and not all of it is there
 }
 
-// Keep returns the record with a line of its own.
+// Keep returns the record with a line of its own, and all of its event.
 func (r Record) Keep() Record {
 	r.Raw = bytes.Clone(r.Raw)
+	if r.isLent {
+		r = r.Whole()
+	}
+	return r
+}
+
+// Whole returns the record with all of its event, of its line alone, which was read as a record before.
+func (r Record) Whole() Record {
+	e, err := audit.Parse(r.Raw)
+	if err != nil {
+		panic(fmt.Sprintf("a record is none any more: %v", err))
+	}
+	r.Event, r.isUnwanted, r.isLent = e, false, false
 	return r
 }

@@ -180,6 +180,16 @@ func (s *Source) LastLines(lines int) {
 	}
 }
 
+// Only has Records leave out records that are not wanted, but not all of them: not those before which others are missing, that begin a segment, or that no writer
+// writes so. All are judged alike, and what is said of lines that are no records, of records that do not follow on the one before them, and of the verification is the
+// same. Reading ends when ctx is done.
+func (s *Source) Only(ctx context.Context, wanted Wanted) {
+	s.ctx = ctx
+	for _, l := range s.logs {
+		l.wanted = wanted
+	}
+}
+
 // IsCut says whether Last or LastLines has left anything unread.
 func (s *Source) IsCut() bool {
 	return slices.ContainsFunc(s.logs, func(l *Log) bool { return l.isCut })

@@ -2,7 +2,7 @@ package query
 
 import (
 	"cmp"
-	"fmt"
+	"encoding/binary"
 	"maps"
 	"slices"
 	"strings"
@@ -42,16 +42,21 @@ const maxTook = 24 * time.Hour
 
 // Tally counts records by the values of keys. What comes after MaxGroups counts as one group, Rest.
 type Tally struct {
+	// Parts are the parts of records that it looks at.
+	Parts  audit.Parts
 	keys   []string
 	of     []func(*audit.Event) string
 	groups map[string]*Group
+	values []string // of the record that was added last
+	key    []byte
 	Rest   Group
 }
 
 // NewTally returns an empty Tally. Keys are those of filters but path, since and until, and caller, minute, hour, day.
 func NewTally(keys []string) (*Tally, error) {
-	t := &Tally{keys: keys, groups: map[string]*Group{}}
+	t := &Tally{Parts: audit.PartDecision, keys: keys, groups: map[string]*Group{}}
 	for _, key := range keys {
+		t.Parts |= countsBy(key)
 		of, ok := labels[key]
 		if !ok && texts[key] != nil {
 			of, ok = func(e *audit.Event) string { return cmp.Or(texts[key](e)...) }, true
@@ -100,6 +105,17 @@ var labels = map[string]func(*audit.Event) string{
 		return cmp.Or(values...)
 	},
 	"bundle": of(policy, bundle),
+}
+
+// countsBy are the parts that a Tally looks at for a key.
+func countsBy(key string) audit.Parts {
+	switch key {
+	case "caller":
+		return audit.PartWho
+	case "minute", "hour", "day":
+		return 0
+	}
+	return looksAt(key)
 }
 
 // during names the span of time that a record lies in. A summary that reaches over several has both ends: BEGIN/END.
@@ -157,24 +173,29 @@ func Caller(e *audit.Event) string {
 
 // Add counts a record.
 func (t *Tally) Add(e *audit.Event) {
-	values := make([]string, len(t.of))
-	for i, of := range t.of {
-		values[i] = of(e)
+	t.values, t.key = t.values[:0], t.key[:0]
+	for _, of := range t.of {
+		value := of(e)
+		t.values, t.key = append(t.values, value), AppendKey(t.key, value)
 	}
-	key := fmt.Sprintf("%q", values) // quoted, so that no value runs into its neighbour
-	g := t.groups[key]
+	g := t.groups[string(t.key)]
 	switch {
 	case g != nil:
 	case len(t.groups) < MaxGroups:
-		for i, v := range values {
-			values[i] = strings.Clone(v) // rather than keep the whole line of the record
+		g = &Group{}
+		for _, v := range t.values {
+			g.Values = append(g.Values, strings.Clone(v)) // rather than keep the whole line of the record
 		}
-		g = &Group{Values: values}
-		t.groups[key] = g
+		t.groups[string(t.key)] = g
 	default:
 		g = &t.Rest
 	}
 	g.add(e)
+}
+
+// AppendKey appends a value of a group to the key of that, so that no value runs into its neighbour.
+func AppendKey(key []byte, value string) []byte {
+	return append(binary.AppendUvarint(key, uint64(len(value))), value...)
 }
 
 func (g *Group) add(e *audit.Event) {

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -31,17 +32,36 @@ type Summary struct {
 	time                                            timeline
 	callers, denials, failures, refused             groups
 	policies, openings, closed                      list
-	open                                            map[string]query.Record // intents by id
+	open                                            map[string]query.Record // intents by id, without their events
 	openLost                                        int
-	deciding                                        map[string]string // policy and revision by node and name
+	deciding                                        map[deciding]revision
 	bad                                             []string
 	badCount                                        int
 }
 
+// deciding is the policy of a name on a node, and revision what it says there.
+type (
+	deciding struct{ node, name string }
+	revision struct {
+		digest string
+		bundle uint64
+	}
+)
+
+func (r revision) String() string {
+	if r.bundle != 0 {
+		return r.digest + ", bundle " + strconv.FormatUint(r.bundle, 10)
+	}
+	return r.digest
+}
+
+// Parts are the parts of records that Collect looks at. It keeps none of an event.
+const Parts = audit.PartLog | audit.PartWho | audit.PartWhat | audit.PartDecision | audit.PartWhere
+
 // Collect reads a log to its end. Lines that are no records become part of the summary.
 func Collect(records iter.Seq2[query.Record, error]) (*Summary, error) {
 	s := &Summary{
-		outcome: map[string]int{}, open: map[string]query.Record{}, deciding: map[string]string{},
+		outcome: map[string]int{}, open: map[string]query.Record{}, deciding: map[deciding]revision{},
 		callers: groups{max: maxGroups}, denials: groups{max: maxGroups}, failures: groups{max: maxGroups}, refused: groups{max: maxGroups},
 		policies: list{max: maxRows}, openings: list{max: maxRows}, closed: list{max: maxRows},
 	}
@@ -95,7 +115,12 @@ func (s *Summary) intent(r query.Record) {
 		s.openLost++
 		return
 	}
-	s.open[r.ID] = r.Keep()
+	s.open[strings.Clone(r.ID)] = held(r)
+}
+
+// held is a record that may be asked for again: its line, without the event.
+func held(r query.Record) query.Record {
+	return query.Record{Event: audit.Event{Seq: r.Seq, Time: r.Time}, Raw: bytes.Clone(r.Raw), File: r.File, Line: r.Line}
 }
 
 func (s *Summary) end(r query.Record) {
@@ -107,7 +132,9 @@ func (s *Summary) end(r query.Record) {
 	intent, isOpen := s.open[r.ID]
 	delete(s.open, r.ID)
 	if r.Stage == audit.StageOrphaned {
-		if !isOpen {
+		if isOpen {
+			intent = intent.Whole()
+		} else {
 			intent = r
 		}
 		s.closed.add(intent, query.Caller(&intent.Event), method(&intent.Event), "its end was not recorded; the next start closed it")
@@ -143,11 +170,7 @@ func (s *Summary) policy(r query.Record) {
 	if r.Where != nil {
 		node = r.Where.Node
 	}
-	key := fmt.Sprintf("%q %q", node, p.Name)
-	now := strings.Clone(p.Revision) // rather than keep the whole line of the record
-	if p.Bundle != 0 {
-		now += ", bundle " + strconv.FormatUint(p.Bundle, 10)
-	}
+	key, now := deciding{node, p.Name}, revision{p.Revision, p.Bundle}
 	before, known := s.deciding[key]
 	switch {
 	case before == now && known:
@@ -156,8 +179,9 @@ func (s *Summary) policy(r query.Record) {
 		s.policies.rest++
 		return
 	}
-	s.deciding[key] = now
-	s.policies.add(r, cmp.Or(node, "-"), cmp.Or(p.Name, "-"), now, cmp.Or(before, "-"))
+	now.digest = strings.Clone(now.digest) // rather than keep the whole line of the record
+	s.deciding[deciding{strings.Clone(node), strings.Clone(p.Name)}] = now
+	s.policies.add(r, cmp.Or(node, "-"), cmp.Or(p.Name, "-"), now.String(), cmp.Or(before.String(), "-"))
 }
 
 func (s *Summary) opening(r query.Record) {
@@ -183,6 +207,7 @@ func (s *Summary) orphans() list {
 	for _, r := range slices.SortedFunc(maps.Values(s.open), func(a, b query.Record) int {
 		return cmp.Or(a.Time.Compare(b.Time), cmp.Compare(a.Seq, b.Seq))
 	}) {
+		r = r.Whole()
 		all.add(r, query.Caller(&r.Event), method(&r.Event), "no record ends it: it was in flight when the log was copied, or the proxy was killed")
 	}
 	return all

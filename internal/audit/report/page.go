@@ -133,7 +133,7 @@ func rowsOf(list []*group, isCounted bool) (rows []row) {
 		if isCounted {
 			head = []string{fmt.Sprint(g.count), stamp(g.first), stamp(g.last)}
 		}
-		rows = append(rows, row{clean(append(head, g.cells...)), place(g), pretty(g.record.Raw)})
+		rows = append(rows, row{clean(append(head, g.cells...)), g.record.String(), pretty(g.record.raw)})
 	}
 	return rows
 }
@@ -150,8 +150,8 @@ func clean(cells []string) []string {
 	return cells
 }
 
-func place(g *group) string {
-	return fmt.Sprintf("record %d, %s line %d", g.record.Seq, inert.Line(g.record.File), g.record.Line)
+func (p place) String() string {
+	return fmt.Sprintf("record %d, %s line %d", p.seq, inert.Line(p.file), p.line)
 }
 
 // pretty puts a record on several lines.

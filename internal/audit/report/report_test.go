@@ -263,11 +263,15 @@ func TestWhatIsKeptIsBounded(t *testing.T) {
 	s, err := Collect(func(yield func(query.Record, error) bool) {
 		for i := range 3 * maxOpen {
 			e := hostile.Event(fmt.Sprint(i))
-			e.ID, e.Time = fmt.Sprint(i), start
+			e.V, e.Seq, e.Session, e.ID, e.Time = audit.Version, uint64(i+1), "s", fmt.Sprint(i), start
 			if i%2 == 0 {
 				e.Stage = audit.StageRequestReceived
 			}
-			if !yield(query.Record{Event: e, Raw: []byte("{}")}, nil) {
+			line, err := audit.Encode(nil, e)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !yield(query.Record{Event: e, Raw: bytes.TrimSuffix(line, []byte("\n"))}, nil) {
 				return
 			}
 			if !yield(query.Record{}, &query.BadLine{File: "x"}) {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/pipeguard/pipeguard/cmd/pipeguard/internal/cli"
 	"github.com/pipeguard/pipeguard/internal/atomicfile"
+	"github.com/pipeguard/pipeguard/internal/audit"
 	"github.com/pipeguard/pipeguard/internal/audit/evidence"
 	"github.com/pipeguard/pipeguard/internal/audit/query"
 	"github.com/pipeguard/pipeguard/internal/audit/report"
@@ -67,6 +68,7 @@ says so too).`,
 		}
 		in := trust.reading(cmd, f)
 		in.source = source
+		in.borrow(report.Parts, func(*audit.Event) bool { return true })
 		in.warn()
 		summary, err := report.Collect(in.fitting(untilStopped(cmd.Context(), source)))
 		if err != nil {

@@ -35,6 +35,9 @@ func untilStopped(ctx context.Context, source *query.Source) iter.Seq2[query.Rec
 				return
 			}
 		}
+		if stopped := ctx.Err(); stopped != nil { // before a record that is wanted
+			yield(query.Record{}, stopped)
+		}
 	}
 }
 

@@ -86,12 +86,15 @@ Exit code: 0, 1 if the log was changed, or 3 if lines are not records or records
 		if err != nil {
 			return err
 		}
+		counts := func(e *audit.Event) bool {
+			return e.Type != audit.TypeLog && (hasIntents || e.Stage != audit.StageRequestReceived)
+		}
+		in.borrow(tally.Parts, counts)
 		for r, err := range records {
-			switch {
-			case err != nil:
+			if err != nil {
 				return in.done(cli.BadInput(err))
-			case r.Type == audit.TypeLog, r.Stage == audit.StageRequestReceived && !hasIntents:
-			default:
+			}
+			if counts(&r.Event) {
 				tally.Add(&r.Event)
 			}
 		}

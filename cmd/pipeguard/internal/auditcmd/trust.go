@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"os"
+	"runtime/debug"
 	"strings"
 	"time"
 
@@ -142,9 +144,31 @@ func addReading(cmd *cobra.Command) func(names []string) (*reading, iter.Seq2[qu
 			return nil, nil, err
 		}
 		in := trust.reading(cmd, f)
-		records, err := in.records(names)
-		return in, records, err
+		lines, err := in.lines(names...)
+		if err != nil {
+			return in, nil, err
+		}
+		in.only(f.Wanted(0, nil))
+		return in, in.over(lines), nil
 	}
+}
+
+// borrow has the records that fit read only if counts is true, for a command that looks at parts of each, one after the other.
+func (r *reading) borrow(parts audit.Parts, counts func(*audit.Event) bool) {
+	wanted := r.filter.Wanted(parts, counts)
+	wanted.Lends = true
+	r.only(wanted)
+}
+
+// gcPercent is how much garbage may gather, relative to live memory, while records are read that are not kept: they make garbage fast and leave little.
+const gcPercent = 300
+
+// only has records left out that are not wanted.
+func (r *reading) only(wanted query.Wanted) {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(gcPercent)
+	}
+	r.source.Only(r.cmd.Context(), wanted)
 }
 
 // over returns the matching records. Bad lines, and records that stay unsigned too long, are noted for done.
