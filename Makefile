@@ -67,6 +67,7 @@ bench: ## Run the benchmarks beside the hot paths, and measure proxy and webhook
 	go run ./test/bench/worstcase -table build/worstcase.md
 	go run ./test/bench/heavy | tee build/heavy.md
 	go run ./test/bench/review -table build/review.md $(if $(wildcard dist/tools/gatekeeper),-gatekeeper dist/tools/gatekeeper)
+	PIPEGUARD_NODES=10,1000,5000 go test -run TwoReplicasWriteTwoObjectsASecond -v -timeout 30m ./internal/controller/witness | tee build/witness.txt
 	test/tools/build api
 	go run ./test/bench
 

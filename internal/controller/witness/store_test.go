@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -202,6 +203,54 @@ func TestWhatIsStoredAndNotAnsweredIsNoContradiction(t *testing.T) {
 	for why := range p.refusals() {
 		if why.isChanged() {
 			t.Errorf("an honest log was called %s", why)
+		}
+	}
+}
+
+// A key that the operator gave is not given any more, and the node names it.
+func TestAKeyThatIsPinnedLaterLeavesTheCheckpointsThatCount(t *testing.T) {
+	server, p := newAPI(), newPlace(t, map[string]string{})
+	p.o.Memory = server.memory()
+	n := witnesstest.NewNode(t, "win-1")
+	p.gives(t, n)
+	sends(t, p, n.Grow(1))
+	sends(t, p, n.Grow(1))
+	kept := n.Files()
+	first := server.get(ConfigMapName(n.Origin())).Data[keyFirst]
+	delete(p.given, n.Origin())
+	p.reported[n.Origin()] = n.Key.LogKey()
+	sends(t, p, n.Grow(5))
+	if data := server.get(ConfigMapName(n.Origin())).Data; data[keyPinned] != n.Key.LogKey()+"\n" || data[keyFirst] != first {
+		t.Errorf("%q", data)
+	}
+	if own, shared := server.writes(); own != 2 || shared != 2 {
+		t.Errorf("%d writes of its own, %d shared", own, shared)
+	}
+	n.RollBack(kept)
+	if err := p.client(t).Send(t.Context(), n.Grow(1)); !errors.Is(err, evidence.ErrWitnessAhead) {
+		t.Errorf("what was cosigned before does not count: %v", err)
+	}
+}
+
+// What no log has signed waits for no round, and no round waits for it.
+func TestStrangersTakeNoPartInRounds(t *testing.T) {
+	server, p := newAPI(), newPlace(t, map[string]string{})
+	memory := server.memory()
+	memory.rounds.every = time.Hour
+	p.o.Memory = memory
+	n, forged := witnesstest.NewNode(t, "win-1"), witnesstest.NewNode(t, "win-1")
+	p.reported[n.Origin()] = n.Key.LogKey()
+	sends(t, p, n.Grow(1))
+	for name, c := range map[string]struct {
+		body string
+		want int
+	}{
+		"another key": {witnesstest.Request(t, 0, forged.Grow(9)), http.StatusForbidden},
+		"no log":      {witnesstest.Request(t, 0, witnesstest.NewNode(t, "win-2").Grow(1)), http.StatusNotFound},
+		"nothing":     {"", http.StatusBadRequest},
+	} {
+		if status := p.post(t, c.body); status != c.want { // a round would come in an hour
+			t.Errorf("%s: %d, want %d", name, status, c.want)
 		}
 	}
 }
