@@ -61,8 +61,9 @@ func afterwards(ctx context.Context) error {
 
 const (
 	lullInterval = 10 * time.Second
-	// lullBytes is how much may be made in an interval in which nothing much is done: leases, metrics, a few reviews.
-	lullBytes = 4 << 20
+	// lullBytes is how much may be made in an interval in which nothing much is done: leases, metrics, a look at a thousand policies, a few reviews. It is what
+	// the collector lets gather, so that giving back costs no more than collecting would.
+	lullBytes = gcRoom
 )
 
 // lull finds out when work is over, by how many bytes were made so far.
