@@ -33,10 +33,9 @@ func afterwards(ctx context.Context) error {
 
 const (
 	lullInterval = 10 * time.Second
-	// lullBytes is how much may be made in an interval in which nothing much is done: leases, metrics, a few reviews.
-	lullBytes = 4 << 20
-	// givenBytes is less than may gather before the collector runs.
-	givenBytes = 16 << 20
+	// lullBytes is how much may be made in an interval in which nothing much is done: leases, metrics, a look at a thousand policies, a few reviews. It is about what
+	// the collector lets gather, so that giving back costs no more than collecting would.
+	lullBytes = 16 << 20
 )
 
 // lull finds out when work is over, by how many bytes were made so far.
@@ -47,7 +46,7 @@ type lull struct{ last, given uint64 }
 func (r *lull) isDue(made uint64) bool {
 	isQuiet := made-r.last <= lullBytes
 	r.last = made
-	if !isQuiet || made-r.given < givenBytes {
+	if !isQuiet || made-r.given < lullBytes {
 		return false
 	}
 	r.given = made

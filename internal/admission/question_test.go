@@ -38,7 +38,7 @@ func (e anew) DecideAbout(ctx context.Context, s policy.Snapshot, sender turns.S
 // A review of which the decision is remembered is the same as one that is decided anew, whatever policies read, whatever of the object, the user or the time is another.
 // PIPEGUARD_REVIEWS compares more of them.
 func TestRememberedReviewsAreThoseThatAreDecidedAnew(t *testing.T) {
-	reviews := 1_500
+	reviews := 500
 	if text := os.Getenv("PIPEGUARD_REVIEWS"); text != "" {
 		var err error
 		if reviews, err = strconv.Atoi(text); err != nil {

@@ -34,7 +34,7 @@ func newAsker(authority []byte) (*asker, error) {
 	}
 	return &asker{&http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{
 		TLSClientConfig:     &tls.Config{RootCAs: roots, ServerName: cluster.ServiceHost, MinVersion: tls.VersionTLS12},
-		MaxIdleConnsPerHost: 256, IdleConnTimeout: 10 * time.Second, // sooner than the webhook closes one
+		MaxIdleConnsPerHost: 256,
 	}}}, nil
 }
 

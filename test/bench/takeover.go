@@ -176,6 +176,7 @@ func stored(ctx context.Context, s *stage, f *figures) error {
 	if err := pause(ctx, 3*s.size.idle); err != nil { // what the work has left behind goes
 		return err
 	}
+	s.asker.client.CloseIdleConnections() // which the webhook may be about to close
 	for i, r := range s.release.Replicas {
 		who := "leader"
 		if i > 0 {

@@ -136,7 +136,7 @@ func TestTheCheckOfFlagsSeesUnknownOnes(t *testing.T) {
 // foreign are flags of other programs that documents show: go, curl, jq, PowerShell, helm, kubectl, hack/image.
 var foreign = []string{
 	"run", "tags", "dry-run", "bench", "benchtime", "cpu", "count", "cacert", "data", "c", "H", "S", "X", "schema", "p", "sS", "s", "r", "help", "table",
-	"force", "audit", "timeout", "n", "o", "f", "e", "create-namespace", "set", "reset-then-reuse-values", "reuse-values", "server-side", "force-conflicts", "force-replace", "take-ownership", "wait", "set-string", "push", "insecure", "from-file", "raw", "rawfile", "arg", "j", "benchmem", "l", "k", "A", "quick", "ItemType", "Name", "ProviderName", "StartupType", "BinaryPathName",
+	"force", "audit", "timeout", "n", "o", "f", "e", "create-namespace", "set", "reset-then-reuse-values", "reuse-values", "server-side", "force-conflicts", "force-replace", "take-ownership", "wait", "set-string", "push", "insecure", "from-file", "raw", "rawfile", "arg", "j", "benchmem", "l", "k", "A", "quick", "gatekeeper", "before", "ItemType", "Name", "ProviderName", "StartupType", "BinaryPathName",
 }
 
 var (
