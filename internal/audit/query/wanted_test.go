@@ -164,15 +164,28 @@ func someTerms() (terms []string) {
 func TestWantedRecordsAreThoseThatFit(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	var log bytes.Buffer
+	refused := audit.Event{ // whose parameters say that it was read, so that it names no target
+		V: audit.Version, Seq: 1, Session: "S", Type: audit.TypeRequest, Stage: audit.StageResponseComplete, Time: someTime, ID: "unread",
+		What: &audit.What{FullMethod: "/v1.X/Y", Params: []byte(`{"a":1}`)}, Outcome: &audit.Outcome{Result: audit.ResultRejected},
+	}
+	unread := refused
+	unread.What = &audit.What{FullMethod: "/v1.X/Y"}
+	events := []audit.Event{refused, unread}
 	for seq := range uint64(80) {
-		line, err := audit.Encode(nil, someEvent(r, seq+1))
+		events = append(events, someEvent(r, seq+1))
+	}
+	for i, e := range events {
+		line, err := audit.Encode(nil, e)
 		if err != nil {
 			t.Fatal(err)
 		}
-		log.Write(misspelt(r, line))
+		if i > 1 {
+			line = misspelt(r, line)
+		}
+		log.Write(line)
 	}
 	terms, by := someTerms(), query.TallyKeys()
-	filters := []string{""}
+	filters := []string{"", "target=a", "pipe=a", `path=C:\a`, "target!=a"}
 	for _, i := range r.Perm(len(terms))[:min(len(terms), 200)] {
 		filters = append(filters, terms[i])
 	}
