@@ -16,7 +16,7 @@ import (
 func Load(groups ...string) ([]*API, error) {
 	groups = slices.Clone(groups)
 	compiled, _ := loaded.LoadOrStore(strings.Join(groups, ","), sync.OnceValues(func() ([]*API, error) { return load(published(), groups) }))
-	apis, err := compiled.(func() ([]*API, error))() //nolint:forcetypeassert // nothing else is stored
+	apis, err := compiled.(func() ([]*API, error))() //nolint:errcheck // nothing else is stored
 	return slices.Clone(apis), err
 }
 
