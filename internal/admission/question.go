@@ -33,7 +33,11 @@ func (q inputQuestion) Write(w *policy.Writer, name string) {
 	}
 }
 
+// write ends where the writer is over: an object may have thousands of mounts, each with the names of all policies.
 func write(w *policy.Writer, v reflect.Value) {
+	if w.IsOver() {
+		return
+	}
 	switch v.Kind() {
 	case reflect.String:
 		w.String(v.String())
@@ -58,7 +62,7 @@ func write(w *policy.Writer, v reflect.Value) {
 		}
 	case reflect.Slice:
 		w.Array(v.Len())
-		for i := range v.Len() {
+		for i := 0; i < v.Len() && !w.IsOver(); i++ {
 			write(w, v.Index(i))
 		}
 	case reflect.Pointer:

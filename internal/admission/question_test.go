@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"reflect"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -185,4 +187,22 @@ type counted struct {
 func (c counted) Value(read func(string) bool) ast.Value {
 	*c.values++
 	return c.Question.Value(read)
+}
+
+// What is too long to be remembered is not gone through to its end: it takes no turn, and no time-out ends it.
+func TestWritingEndsWhereAnInputIsTooLong(t *testing.T) {
+	defer func() {
+		if p := recover(); p != nil {
+			t.Errorf("written on: %v", p)
+		}
+	}()
+	type entry struct {
+		First  string `json:"a"`
+		Second int    `json:"b"` // which cannot be written
+	}
+	var w policy.Writer
+	write(&w, reflect.ValueOf([]entry{{First: strings.Repeat("x", 1<<20)}, {}}))
+	if !w.IsOver() {
+		t.Error("not over")
+	}
 }

@@ -23,7 +23,7 @@ type Options struct {
 	// Selector names what many decisions follow from alone, which are then made once. Nil means that each is evaluated.
 	Selector *Selector
 	// Remember is how many decisions are remembered, about, for inputs that are the same in all fields that modules read. Default none. A hundred take 50 KB as a rule, and
-	// 450 KB at most.
+	// 800 KB at most.
 	Remember int
 	// Timeout bounds the processor time of one evaluation, that of the thread on which it runs. By the clock, an evaluation and the wait for a slot
 	// before it may each take 20 times as long: the clock also runs while a starved process does not, each time-out refuses a request, and

@@ -116,6 +116,9 @@ func (f *fields) fingerprint(q Question) (out fingerprint, ok bool) {
 	defer writers.Put(w)
 	w.text, w.isOver = w.text[:0], false
 	for _, name := range f.names {
+		if w.isOver {
+			break
+		}
 		before := len(w.text)
 		if q.Write(w, name); len(w.text) == before {
 			w.tag(kindAbsent, 0) // unlike null
@@ -126,6 +129,9 @@ func (f *fields) fingerprint(q Question) (out fingerprint, ok bool) {
 	}
 	return sha256.Sum256(w.text), true
 }
+
+// IsOver reports that nothing counts any more that is written: there is too much, or a value without such a text. What is written need not be gone through then.
+func (w *Writer) IsOver() bool { return w.isOver }
 
 // Equal reports whether the same was written to both.
 func (w *Writer) Equal(other *Writer) bool {

@@ -26,6 +26,7 @@ type attempt struct {
 	reported string        // by the node, empty if it was not asked
 	turn     Turn          // the last one that was begun, nil if none was
 	entry    Entry         // of that turn
+	hasPlace bool          // among those of the log
 	refusal  *evidence.Refused
 	isOld    bool  // the answer was given before
 	err      error // what kept the witness from answering
@@ -83,6 +84,9 @@ func (a *attempt) of(e Entry) (evidence.Keys, error) {
 // Last implements evidence.Store. It begins a turn.
 func (a *attempt) Last(ctx context.Context, origin string) ([]byte, string, error) {
 	a.end()
+	if !a.enter(origin) {
+		return nil, "", a.fail(errTooOften)
+	}
 	turn, err := a.h.o.Memory.Begin(ctx, origin)
 	if err != nil {
 		return nil, "", a.fail(err)
@@ -95,6 +99,24 @@ func (a *attempt) Last(ctx context.Context, origin string) ([]byte, string, erro
 func (a *attempt) end() {
 	if a.turn != nil {
 		a.turn.End()
+	}
+}
+
+// enter takes a place of the log, once.
+func (a *attempt) enter(origin string) bool {
+	most := mostAsking
+	if len(a.h.asking) > mostAsking/2 {
+		most = mostOfLog
+	}
+	a.hasPlace = a.hasPlace || a.h.waiting.take(origin, most)
+	return a.hasPlace
+}
+
+// leave ends the attempt.
+func (a *attempt) leave() {
+	a.end()
+	if a.hasPlace {
+		a.h.waiting.giveBack(a.origin)
 	}
 }
 

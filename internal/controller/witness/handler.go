@@ -26,6 +26,8 @@ const (
 	// mostAsking bounds the requests that wait for the API server, most of them for their round. They hold a fourth of the connections that the
 	// process has; 5,000 nodes that ask one replica are 83 a second, which wait for up to as many seconds as there are shards.
 	mostAsking = 512
+	// mostOfLog bounds those of one log where more than half of mostAsking wait: copies of a checkpoint that was signed minutes ago are enough to ask.
+	mostOfLog = 64
 	// burst and perSecond bound all requests: 10,000 nodes that ask two replicas once a minute are 84 a second.
 	burst, perSecond = 500, 250
 	// burstOfLog and perSecondOfLog bound what one log has written to etcd, when it grows and when it is signed anew.
@@ -58,6 +60,7 @@ type Handler struct {
 	o       Options
 	metrics *metrics
 	asking  chan struct{}
+	waiting places // by log; those that ask and have a checkpoint that it signed
 	all     *bucket
 	writes  buckets // by log, when it grows
 	repeats buckets // by log, when it is signed anew: that delays no growth
@@ -138,7 +141,7 @@ func (h *Handler) answer(ctx context.Context, w http.ResponseWriter, r *http.Req
 		h.tell(ctx, a, reasonStore, nil)
 		return
 	}
-	defer a.end()
+	defer a.leave()
 	r = r.Clone(ctx)
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	seen := &watched{ResponseWriter: w, status: http.StatusOK}

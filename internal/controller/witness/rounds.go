@@ -168,7 +168,11 @@ func (r *rounds) attempt(ctx context.Context, name string, s shard, members []*m
 	}
 	text, err := encodeLines(next)
 	if err == nil && len(text) > roomForNew && newcomers > 0 {
-		writers = without(writers, next)
+		writers = without(writers, next, s.lines, func(m *member) bool { return m.before == (line{}) })
+		text, err = encodeLines(next)
+	}
+	if err == nil && len(text) > maxShard { // a few that are long must not keep all the others from being cosigned
+		writers = without(writers, next, s.lines, func(m *member) bool { return len(m.next.encode()) > usualLine })
 		text, err = encodeLines(next)
 	}
 	switch {
@@ -180,14 +184,18 @@ func (r *rounds) attempt(ctx context.Context, name string, s shard, members []*m
 	return writers, s.write(ctx, r.store, name, text)
 }
 
-// without tells the members whose logs are new to a shard that it is full, and returns the others.
-func without(members []*member, next content) (rest []*member) {
+// without tells the members that are to be left out that the shard is full, puts back what was there of their logs, and returns the others.
+func without(members []*member, next, before content, isOut func(*member) bool) (rest []*member) {
 	for _, m := range members {
-		if m.before != (line{}) {
+		if !isOut(m) {
 			rest = append(rest, m)
 			continue
 		}
-		delete(next, m.origin)
+		if l, ok := before[m.origin]; ok {
+			next[m.origin] = l
+		} else {
+			delete(next, m.origin)
+		}
 		m.stored <- fmt.Errorf("ConfigMap %s: %w", ShardName(m.origin), errFull)
 	}
 	return rest

@@ -32,6 +32,8 @@ const (
 const (
 	// maxLine bounds what one log may take from the others.
 	maxLine = 8 << 10
+	// usualLine is more than the line of a node has. Longer ones are not stored where they would make a shard too large.
+	usualLine = 1 << 10
 	// roomForNew is up to where logs get into a shard. What is above belongs to those that are in it, whose lines may grow.
 	roomForNew = 768 << 10
 	maxShard   = 960 << 10
