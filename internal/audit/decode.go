@@ -83,11 +83,15 @@ type field struct {
 
 func structReader(t reflect.Type) valueReader {
 	var fields []field
+	needed := -1 // the field without which check refuses a record
 	for i := range t.NumField() {
 		f := t.Field(i)
 		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
 		if name == "" || name == "-" || f.Anonymous || !f.IsExported() || strings.Contains(options, "string") {
 			return readNothing
+		}
+		if f.Type == reflect.TypeFor[Effect]() {
+			needed = i
 		}
 		fields = append(fields, field{`"` + name + `":`, i, partOf(f.Type), readerOf(f.Type)})
 	}
@@ -95,8 +99,9 @@ func structReader(t reflect.Type) valueReader {
 		if !d.Skip('{') {
 			return false
 		}
+		isWhole := v.IsValid() || needed < 0 // check does not see what was read past
 		if d.Skip('}') {
-			return true
+			return isWhole
 		}
 		for next := 0; ; next++ {
 			for next < len(fields) && !d.comes(fields[next].key) {
@@ -113,8 +118,9 @@ func structReader(t reflect.Type) valueReader {
 			if d.At += len(f.key); !f.read(d, into) {
 				return false
 			}
+			isWhole = isWhole || next == needed
 			if !d.Skip(',') {
-				return d.Skip('}')
+				return isWhole && d.Skip('}')
 			}
 		}
 	}

@@ -125,7 +125,7 @@ func TestOtherSpellingsAreReadAlike(t *testing.T) {
 		{`"type":"request"`, `"type":"Request"`}, {`"type":"request"`, `"type":null`}, {`"stage":"`, `"stage":"x`}, {`"session":"session"`, `"session":""`},
 		{`"time":"2`, `"time":"x`}, {`"time":"2`, `"time":"\u0032`}, {`"time":"`, `"time":"-`}, {`"pid":4711`, `"pid":4294967296`}, {`"pid":4711`, `"pid":4711,"extra":{"a":1}`},
 		{`"who":{`, `"who":{"ghost":1,`}, {`"who":{`, `"who":null,"who":{`}, {`"latency_us":1234`, `"latency_us":-1234`}, {`"latency_us":1234`, `"latency_us":1234.5`},
-		{`"effect":"allow"`, `"effect":"Allow"`}, {`"effect":"allow"`, `"effect":"deny","effect":"allow"`}, {`"result":"ok"`, `"result":"fine"`},
+		{`"effect":"allow"`, `"effect":"Allow"`}, {`"effect":"allow"`, `"effect":"deny","effect":"allow"`}, {`"result":"ok"`, `"result":"fine"`}, {`"effect":"allow",`, ``}, {`"result":"ok",`, ``},
 		{`"params":{`, `"params":{"path":"x",`}, {`"params":{`, `"params":{"p\u0061th":"x",`}, {`"params":{`, `"params":{"n":1e999,`}, {`"params":{`, `"params":{"n":12345678901234567890,`},
 		{`"params":{`, `"params":{"n":01,`}, {`"params":{`, `"params":{"Path":1,`}, {`"params":{`, `"params":{"a":{"b":1,"b":2},`}, {`"params":{`, `"params":{"s":"\ud800",`},
 		{`"params":{`, `"params":{"s":"\x",`}, {`"params":{`, "\"params\":{\"s\":\"\xff\","}, {`"params":{`, `"params":{"deep":` + strings.Repeat("[", 70) + strings.Repeat("]", 70) + `,`},

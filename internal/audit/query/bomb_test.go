@@ -87,3 +87,24 @@ func TestAPackedSegmentOfLinesThatAreNotInTheirPlaceIsReadNoFurtherThanACrashCan
 		})
 	}
 }
+
+// Nor are such lines counted for the sake of the last ones.
+func TestTheLastLinesOfAPackedSegmentCostNoMoreThanAllOfIt(t *testing.T) {
+	dir := t.TempDir()
+	bomb(t, dir, planted("00000000000000000001")+".gz", string(opening(1, "")), "\n", 8*segment.MaxLost)
+	s, err := query.Open([]string{dir}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.LastLines(10)
+	last := error(nil)
+	for _, err := range s.Records() {
+		if err != nil {
+			last = err
+		}
+	}
+	bad, ok := errors.AsType[*query.BadLine](last)
+	if !ok || !bad.IsGap || bad.Line > segment.MaxLost+10 {
+		t.Errorf("it is read up to %v", last)
+	}
+}

@@ -243,13 +243,19 @@ func (l *Log) cutLines(lines int) {
 	}
 }
 
-// count is how many lines a part has, as far as it can be read.
+// count is how many lines a part has, as far as it can be read. Those of a packed one are not counted: few bytes of it can be any number of lines, of which a reader
+// reads no more than are records in their place.
 func (p part) count() int {
 	f, _, err := p.open(nil)
 	if err != nil {
 		return 0
 	}
 	defer f.Close() //nolint:errcheck // only read
+	if s, ok := f.(*evidence.Stored); ok {
+		if _, isPlain := s.Size(); !isPlain {
+			return 0
+		}
+	}
 	l := p.lines(f, 1, Wanted{})
 	for err == nil && !l.HasNUL() {
 		_, err = l.Next()

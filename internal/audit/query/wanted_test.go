@@ -137,7 +137,7 @@ func misspelt(r *rand.Rand, line []byte) []byte {
 	changes := [][2]string{
 		{`"a"`, `"\u0061"`}, {`R7`, `\u00527`}, {`"id"`, `"i\u0064"`}, {`"id":`, `"id":"x","id":`}, {`,"id"`, ` ,"id"`}, {`"seq":`, `"seq": `}, {`"time":"2`, `"time":"x`},
 		{`"reason":"`, "\"reason\":\"\xff"}, {`"reason":"`, "\"reason\":\"\u212a"}, {`"result":"`, `"result":"x`}, {`"effect":"`, `"effect":"x`}, {`"method":`, `"Method":`}, {`"params":{`, `"params":{"a":1,`},
-		{`"v":1`, `"v":2`}, {`"start":"2`, `"start":"-2`}, {`{"v"`, `[{"v"`}, {`"who":{`, `"who":{"who":{},`}, {`"type":"`, `"type":"x`}, {`"conn":`, `"conn":null,"conn":`}, {`"targets":[`, `"targets":[null,`},
+		{`"v":1`, `"v":2`}, {`"start":"2`, `"start":"-2`}, {`{"v"`, `[{"v"`}, {`"who":{`, `"who":{"who":{},`}, {`"type":"`, `"type":"x`}, {`"conn":`, `"conn":null,"conn":`}, {`"targets":[`, `"targets":[null,`}, {`"effect":"deny",`, ``},
 	}
 	if i := r.IntN(3 * len(changes)); i < len(changes) {
 		return bytes.Replace(line, []byte(changes[i][0]), []byte(changes[i][1]), 1)
