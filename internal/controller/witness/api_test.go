@@ -146,13 +146,6 @@ func (a *api) writes() (own, shared int) {
 	return own, shared
 }
 
-// reset begins to count anew.
-func (a *api) reset() {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.reads, a.bytes, a.written = 0, 0, nil
-}
-
 // lines are those of the shard of a log.
 func (a *api) lines(t *testing.T, origin string) content {
 	t.Helper()

@@ -162,3 +162,10 @@ func TestTwoReplicasWriteTwoObjectsASecond(t *testing.T) {
 		})
 	}
 }
+
+// reset begins to count anew.
+func (a *api) reset() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.reads, a.bytes, a.written = 0, 0, nil
+}
