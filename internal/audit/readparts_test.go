@@ -1,7 +1,6 @@
 package audit_test
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 
@@ -21,7 +20,7 @@ func TestReadJudgesWhatIsReadPast(t *testing.T) {
 		for parts := range int(audit.AllParts) + 1 {
 			var m audit.Memory
 			if _, ok := m.Read(strings.Clone(line), audit.Parts(parts)); ok && err != nil {
-				t.Error(fmt.Sprintf("%s: with the parts %b it is a record, and Parse says: %v", part, parts, err))
+				t.Errorf("%s: with the parts %b it is a record, and Parse says: %v", part, parts, err)
 				break
 			}
 		}
