@@ -155,6 +155,9 @@ func sliceReader(t reflect.Type) valueReader {
 		if v.IsValid() {
 			list = d.memory.pointer(slot, t).Elem()
 		}
+		memory := d.memory
+		d.memory = nil // which has one place for what all entries may have
+		defer func() { d.memory = memory }()
 		for n := 0; ; n++ {
 			if v.IsValid() {
 				list.SetLen(n)

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/pipeguard/pipeguard/internal/audit/plainjson"
 )
 
 // differ holds Parse against encoding/json alone, and says whether the line was read without that.
@@ -168,4 +170,27 @@ func FuzzParse(f *testing.F) {
 		f.Add(encoded(f, e))
 	}
 	f.Fuzz(func(t *testing.T, line []byte) { differ(t, line) })
+}
+
+func TestEntriesOfAListShareNoMemory(t *testing.T) {
+	type entry struct {
+		Number *int            `json:"number"`
+		List   []string        `json:"list"`
+		Raw    json.RawMessage `json:"raw"`
+	}
+	type all struct {
+		Entries []entry `json:"entries"`
+	}
+	const text = `{"entries":[{"number":1,"list":["a"],"raw":[1]},{"number":2,"list":["b"],"raw":[2]}]}`
+	var got, want all
+	read, memory := readerOf(reflect.TypeFor[all]()), &Memory{}
+	for range 2 { // the second time in memory that was used
+		d := decoding{Cursor: plainjson.Cursor{In: text}, memory: memory}
+		if !read(&d, reflect.ValueOf(&got).Elem()) {
+			t.Fatal("it is not read")
+		}
+	}
+	if err := json.Unmarshal([]byte(text), &want); err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("%v, want %v, %v", got, want, err)
+	}
 }

@@ -115,7 +115,13 @@ func BenchmarkAppend(b *testing.B) {
 				b.ReportMetric(flushCPU, "cpu-us/flush")
 				b.ReportMetric(rate/flushes, "records/flush")
 				b.ReportMetric(float64(w.Stats().Records)/float64(w.Stats().Flushes), "records/batch")
-				b.ReportMetric(float64(cpu()-used)/float64(b.N)/1000, "cpu-us/op")
+				each := float64(cpu()-used) / float64(b.N) / 1000
+				b.ReportMetric(each, "cpu-us/op")
+				if noSync {
+					flushCPU = 0
+				}
+				perRecord := float64(w.Stats().Flushes) / float64(w.Stats().Records)
+				b.ReportMetric(2*(each-flushCPU*perRecord), "beside-flush-us/call")
 			})
 		}
 	}
