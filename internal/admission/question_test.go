@@ -92,23 +92,7 @@ func TestAnInputIsWrittenAsItsValue(t *testing.T) {
 	scope := testScope(t, overlapping())
 	for seed := range uint64(300) {
 		r := rand.New(rand.NewPCG(seed, 2)) //nolint:gosec // not for secrets
-		_, raw := randomObject(t, r)
-		req, err := ObjectReview(raw)
-		if err != nil {
-			t.Fatal(err)
-		}
-		obj, err := readObject(raw, req.Kind, plenty())
-		if err != nil {
-			t.Fatal(err)
-		}
-		e, err := extract(scope, &obj, plenty())
-		if err != nil {
-			t.Fatal(err)
-		}
-		in, err := scope.input(req, &obj, &e, nil, clock, plenty())
-		if err != nil {
-			t.Fatal(err)
-		}
+		in, raw := randomInput(t, scope, r)
 		object, err := objectValue(raw)
 		if err != nil {
 			t.Fatal(err)

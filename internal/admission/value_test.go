@@ -61,26 +61,32 @@ func conforms(t *testing.T, at string, schema map[string]any, v any) {
 	}
 }
 
+// randomInput is what policies receive of a generated object, and the object.
+func randomInput(t *testing.T, scope *Scope, r *rand.Rand) (in *Input, raw []byte) {
+	t.Helper()
+	_, raw = randomObject(t, r)
+	req, err := ObjectReview(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	obj, err := readObject(raw, req.Kind, plenty())
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := extract(scope, &obj, plenty())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if in, err = scope.input(req, &obj, &e, nil, clock, plenty()); err != nil {
+		t.Fatal(err)
+	}
+	return in, raw
+}
+
 func TestValueIsTheInputAsJSONAndConformsToTheSchema(t *testing.T) {
 	scope := testScope(t, overlapping())
 	for seed := range uint64(300) {
-		_, raw := randomObject(t, rand.New(rand.NewPCG(seed, 2)))
-		req, err := ObjectReview(raw)
-		if err != nil {
-			t.Fatal(err)
-		}
-		obj, err := readObject(raw, req.Kind, plenty())
-		if err != nil {
-			t.Fatal(err)
-		}
-		e, err := extract(scope, &obj, plenty())
-		if err != nil {
-			t.Fatal(err)
-		}
-		in, err := scope.input(req, &obj, &e, nil, clock, plenty())
-		if err != nil {
-			t.Fatal(err)
-		}
+		in, _ := randomInput(t, scope, rand.New(rand.NewPCG(seed, 2)))
 		got := in.value(nil, everyField)
 		// Through JSON, absent maps and lists are null; a policy finds them empty.
 		complete(in)

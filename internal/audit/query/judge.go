@@ -50,8 +50,8 @@ func (j judge) line(number int, line []byte, text string, leaf hash) judged {
 	return judged{event: e, err: err, leaf: leaf}
 }
 
-// read judges a record of which not all is wanted, and returns what is of it: if it is not wanted, only what says where it stands in its log. It is false for every
-// other line, and for those that no writer writes so: they are judged as a whole.
+// read judges a record where the reader wants only some records or parts. Of an unwanted record it returns only the place in its log. It is false for
+// every other line, and for lines that are not in a writer's form: those are judged as a whole.
 func (j judge) read(number int, line []byte, text string) (e audit.Event, isWanted, ok bool) {
 	if j.wanted.Has == nil || j.isSegment && number == 1 {
 		return audit.Event{}, false, false

@@ -45,7 +45,7 @@ type Log struct {
 	isAsked bool // a verification was wanted
 
 	wanted Wanted
-	passed map[string]int // by the path of a part, how many of its lines are not read: they were returned before, or nobody wants them
+	passed map[string]int // by the path of a part, how many of its lines are not read: they were returned before, or are not wanted
 }
 
 // isEmpty says that nothing in the directory is read, and why.

@@ -25,7 +25,7 @@ const (
 // rounds store the checkpoints of many logs with one write. All requests for logs of a shard that wait when a round begins are its members. The
 // round reads the shard; the members hold their checkpoints to what was read; then the round writes all new ones at once, and each member learns
 // whether its own was stored. Requests that come meanwhile are members of the shard's next round. Shards have their rounds in the order in
-// which somebody began to wait.
+// which requests began to wait for them.
 type rounds struct {
 	store configmaps.Store
 	every time.Duration // betweenRounds
