@@ -44,8 +44,7 @@ func bomb(t *testing.T, dir, name, head, line string, size int) {
 // A line that is no record of its segment costs a reader work, and a packed file can hold any number of them.
 func TestAPackedSegmentOfLinesThatAreNotInTheirPlaceIsReadNoFurtherThanACrashCanSpoil(t *testing.T) {
 	k := keptLog(t)
-	long := strings.Repeat("x", audit.MaxRecord/2-1) + "\n" // the most of what a crash can spoil is read in few lines
-	head := strings.Repeat(long, segment.MaxLost/len(long)-1)
+	head := bulk(segment.MaxLost - audit.MaxRecord/2) // the most of what a crash can spoil is read in few lines
 	for name, line := range map[string]string{"newlines": "\n", "objects": "{}\n", "one record again and again": string(opening(1, ""))} {
 		t.Run(name, func(t *testing.T) {
 			if testing.Short() && name != "objects" {
@@ -74,7 +73,7 @@ func TestAPackedSegmentOfLinesThatAreNotInTheirPlaceIsReadNoFurtherThanACrashCan
 						t.Fatal(err)
 					}
 				}
-				if most := len(head)/len(long) + (segment.MaxLost-len(head))/len(line) + 3; lines > most {
+				if most := strings.Count(head, "\n") + (segment.MaxLost-len(head))/len(line) + 3; lines > most {
 					t.Errorf("verified %v: %d lines of it were read, of which %d are enough", isVerified, lines, most)
 				}
 				if last == nil || !strings.Contains(last.Error(), "is not read") {
@@ -90,8 +89,8 @@ func TestAPackedSegmentOfLinesThatAreNotInTheirPlaceIsReadNoFurtherThanACrashCan
 
 // Nor are such lines counted for the sake of the last ones.
 func TestTheLastLinesOfAPackedSegmentCostNoMoreThanAllOfIt(t *testing.T) {
-	dir := t.TempDir()
-	bomb(t, dir, planted("00000000000000000001")+".gz", string(opening(1, "")), "\n", 8*segment.MaxLost)
+	dir, head := t.TempDir(), string(opening(1, ""))+bulk(segment.MaxLost-audit.MaxRecord/2)
+	bomb(t, dir, planted("00000000000000000001")+".gz", head, "\n", 8*segment.MaxLost)
 	s, err := query.Open([]string{dir}, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -104,7 +103,7 @@ func TestTheLastLinesOfAPackedSegmentCostNoMoreThanAllOfIt(t *testing.T) {
 		}
 	}
 	bad, ok := errors.AsType[*query.BadLine](last)
-	if !ok || !bad.IsGap || bad.Line > segment.MaxLost+10 {
+	if !ok || !bad.IsGap || bad.Line > strings.Count(head, "\n")+audit.MaxRecord/2+10 {
 		t.Errorf("it is read up to %v", last)
 	}
 }

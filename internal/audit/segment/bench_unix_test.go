@@ -141,8 +141,8 @@ func BenchmarkOpen(b *testing.B) {
 		}
 	}
 	b.ReportMetric(float64(w.Stats().Records), "records")
-	w.log.file.Sync()
-	name := w.log.at.name
+	whileFree(w, func(l *log) { l.file.Sync() })
+	name := current(w)
 	if err := w.Close(); err != nil {
 		b.Fatal(err)
 	}

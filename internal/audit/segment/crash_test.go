@@ -16,7 +16,7 @@ func crashed(t *testing.T) (disk *memory, name string, l *ledger) {
 	disk, l = newMemory(), newLedger()
 	l.pad = 5
 	w := open(t, disk, Options{})
-	name = w.log.at.name
+	name = current(w)
 	for _, id := range []string{"a", "b"} {
 		l.call(t, w, id)
 		_ = l.append(t, w, request("open-"+id, audit.StageRequestReceived, 0))
@@ -57,7 +57,7 @@ func TestACrashAtAnyByteLosesNoWholeRecordAndLeavesNoOpenIntent(t *testing.T) {
 					}
 				}
 				w := open(t, here, Options{})
-				opening := w.log.at.name
+				opening := current(w)
 				w.log.mu.Lock()
 				if w.log.stats.Open != 0 {
 					t.Errorf("cut at %d: %d operations under way", cut, w.log.stats.Open)
@@ -143,7 +143,7 @@ func TestAnOpeningThatCannotBeReadHidesNoOpenIntent(t *testing.T) {
 	for i := range 80 {
 		l.call(t, w, fmt.Sprint(i))
 	}
-	name, last := w.log.at.name, w.log.seq
+	name, last := current(w), w.Stats().Seq
 	after := disk.crash(0)
 	shut(t, w)
 	text := slices.Clone(after.files[name].data)

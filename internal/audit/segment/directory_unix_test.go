@@ -26,7 +26,7 @@ func TestTheDirectoryIsMadePrivate(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer shut(t, w)
-	for path, want := range map[string]os.FileMode{dir: 0o700, filepath.Join(dir, lockName): 0o600, filepath.Join(dir, w.log.at.name): 0o600} {
+	for path, want := range map[string]os.FileMode{dir: 0o700, filepath.Join(dir, lockName): 0o600, filepath.Join(dir, current(w)): 0o600} {
 		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != want {
 			t.Errorf("%s: %v, %v", path, info.Mode(), err)
 		}
@@ -77,7 +77,7 @@ func TestASegmentThatIsTakenAwayIsFollowedByAnother(t *testing.T) {
 					t.Fatal(err)
 				}
 				defer shut(t, w)
-				gone, last := w.log.at.name, uint64(1)
+				gone, last := current(w), uint64(1)
 				if err := os.Rename(filepath.Join(dir, gone), filepath.Join(elsewhere, "taken")); err != nil {
 					t.Fatal(err)
 				}

@@ -111,7 +111,7 @@ func TestAllocationIsGivenBackAndTakesNothingOfTheFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join(dir, w.log.at.name)
+	path := filepath.Join(dir, current(w))
 	mustAppend(t, w, request("a", audit.StageRequestReceived, 0))
 	before, err := os.ReadFile(path)
 	if err != nil {
@@ -124,13 +124,15 @@ func TestAllocationIsGivenBackAndTakesNothingOfTheFile(t *testing.T) {
 		}
 		return s.Blocks * 512
 	}
-	if w.log.unreserved {
+	isUnreserved := false
+	whileFree(w, func(l *log) { isUnreserved = l.unreserved })
+	if isUnreserved {
 		t.Skip("SKIPPED: this file system reserves no space")
 	}
 	if n := blocks(); n < step {
 		t.Errorf("%d bytes are reserved", n)
 	}
-	w.log.file.Close() // as a process that is killed
+	whileFree(w, func(l *log) { l.file.Close() }) // as a process that is killed
 	if err := w.log.disk.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -145,6 +147,6 @@ func TestAllocationIsGivenBackAndTakesNothingOfTheFile(t *testing.T) {
 	if after, err := os.ReadFile(path); err != nil || string(after) != string(before) {
 		t.Errorf("the segment was changed: %v", err)
 	}
-	w.log.disk = newMemory() // the first writer is to end without touching what is not its own any more
+	whileFree(w, func(l *log) { l.disk = newMemory() }) // the first writer is to end without touching what is not its own any more
 	_ = w.Close()
 }

@@ -223,7 +223,7 @@ func TestTornBytesAreHeldByTheirHash(t *testing.T) {
 	l.call(t, w, "a")
 	shut(t, w)
 	torn := []byte(`{"v":1,"seq":5,"type":"request","stage":"Resp`)
-	name := w.log.at.name
+	name := current(w)
 	disk.set(func() {
 		f := disk.files[name]
 		f.data = append(f.data, torn...)

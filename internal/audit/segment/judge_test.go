@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -90,6 +91,26 @@ func records(t testing.TB, disk Disk) []audit.Event {
 		}
 	}
 	return events
+}
+
+// whileFree calls do while no goroutine owns the log, and lets none take it.
+func whileFree(w *Writer, do func(*log)) {
+	for {
+		w.turns.mu.Lock()
+		if !w.turns.owned {
+			defer w.turns.mu.Unlock()
+			do(w.log)
+			return
+		}
+		w.turns.mu.Unlock()
+		runtime.Gosched()
+	}
+}
+
+// current is the name of the segment that is being written.
+func current(w *Writer) (name string) {
+	whileFree(w, func(l *log) { name = l.at.name })
+	return name
 }
 
 // ledger is what a caller was told.

@@ -251,7 +251,7 @@ func TestAVoidFileGoesWithTheSegmentThatDeclaresIt(t *testing.T) {
 		void := Name(first)
 		disk.files[void] = &memoryFile{disk: disk, data: []byte("x\n")}
 		w := open(t, disk, o)
-		by := w.log.at.name
+		by := current(w)
 		for i := 0; i < 500 && disk.has(by); i++ {
 			if !disk.has(void) {
 				t.Fatalf("%s: it is gone before the segment that declares it", name)
