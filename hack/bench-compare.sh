@@ -3,13 +3,14 @@
 #
 #   hack/bench-compare.sh [-base COMMIT] [-bench REGEXP] [-rounds N] [-time DURATION] [PACKAGE...]
 #
-# The base is HEAD, or the commit before it if nothing is changed. Every package with benchmarks is measured, and the guarded calls of test/bench/node if no package
-# is named. Results are in build/compare/; benchstat of BENCHSTAT_VERSION is in bin/, where the Makefile builds it. Measure on a machine that does nothing else.
+# The base is HEAD, or the commit before it if nothing is changed. Every package with benchmarks is measured, and if no package is named, so are whole programs: calls and
+# starts (test/bench/node), reviews (test/bench/review) and the commands that read a log (test/bench/reading). Results are in build/compare/; benchstat of
+# BENCHSTAT_VERSION is in bin/, where the Makefile builds it. It takes more than an hour; measure on a machine that does nothing else.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 usage() {
-	sed -n '2,7s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
+	sed -n '2,8s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
 }
 base='' bench=. rounds=6 time=100ms
 while [[ ${1-} == -* ]]; do
@@ -40,7 +41,7 @@ packages=("$@")
 programs=()
 if [[ $# == 0 ]]; then
 	mapfile -t packages < <(grep -rl --include='*_test.go' '^func Benchmark' . --exclude-dir=build | xargs -n1 dirname | sort -u)
-	programs=(test/bench/node)
+	programs=(node review reading)
 fi
 
 out=$PWD/build/compare
@@ -59,13 +60,18 @@ build() {
 		(cd "$1" && go test -c -o "$2/$(tr / _ <<<"${package#./}").test" "$package")
 	done
 	if [[ ${#programs[@]} != 0 ]]; then
-		(cd "$1" && CGO_ENABLED=0 go build -tags grpcnotrace -ldflags '-s -w' -o "$2/proxy" ./cmd/proxy)
+		(cd "$1" && CGO_ENABLED=0 go build -tags grpcnotrace -ldflags '-s -w' -o "$2/" ./cmd/proxy ./cmd/webhook ./cmd/pipeguard)
 	fi
 }
 echo "compiling $(git log -1 --format='%h %s' "$base"), and this tree"
 build "$out/tree" "$out/before"
 build "$PWD" "$out/after"
-go build -o "$out/node" ./test/bench/node
+if [[ ${#programs[@]} != 0 ]]; then
+	go build -o "$out/" ./test/bench/node ./test/bench/review ./test/bench/reading
+	echo "writing a log to read"
+	mkdir "$out/log"
+	PIPEGUARD_LONG_LOG=100000000 PIPEGUARD_LONG_DIR=$out/log go test -count 1 -run '^TestReadingALongLogTakesBoundedMemory$' ./test/audit >/dev/null
+fi
 
 # measure runs the benchmarks that $1 names once for the tree in $2, in the directories of package $3.
 measure() {
@@ -74,6 +80,15 @@ measure() {
 	[[ -x $out/$2/$1.test ]] || return 0
 	(cd "$tree/$3" && "$out/$2/$1.test" -test.run '^$' -test.bench "$bench" -test.benchmem -test.cpu 1 -test.benchtime "$time" -test.timeout 30m) >>"$out/$2.txt" ||
 		{ echo "bench-compare: $3 failed; see build/compare/$2.txt" >&2; return 1; }
+}
+# run measures the programs of the tree in $2 once with the bench $1. An earlier tree may have no such option or answer.
+run() {
+	local lines=$out/$2.txt
+	case $1 in
+	node) "$out/node" -proxy "$out/$2/proxy" -turns 2 -benchmarks "$lines" ;;
+	review) "$out/review" -webhook "$out/$2/webhook" -turns 2 -benchmarks "$lines" ;;
+	reading) "$out/reading" -log "$out/log" -pipeguard "$out/$2/pipeguard" -turns 1 -benchmarks "$lines" ;;
+	esac >/dev/null
 }
 for round in $(seq "$rounds"); do
 	for package in "${packages[@]}"; do
@@ -86,7 +101,7 @@ for round in $(seq "$rounds"); do
 	for program in "${programs[@]}"; do
 		for version in before after; do
 			echo "round $round of $rounds: $program, $version"
-			"$out/node" -proxy "$out/$version/proxy" -turns 2 -benchmarks "$out/$version.txt" >/dev/null
+			run "$program" "$version" || { echo "bench-compare: $program failed with the programs of $version" >&2; [[ $version == before ]]; }
 		done
 	done
 done

@@ -14,6 +14,7 @@ import (
 	"net/http"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
@@ -76,6 +77,9 @@ func (a *asker) isAllowed(ctx context.Context, address string, body []byte) (boo
 	}
 	req.Header.Set("Content-Type", "application/json")
 	response, err := a.client.Do(req)
+	if errors.Is(err, syscall.ECONNRESET) { // a server that falls behind takes only so many connections from one address
+		return false, errUndecided
+	}
 	if err != nil {
 		return false, fmt.Errorf("send a review: %w", err)
 	}

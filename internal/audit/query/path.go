@@ -81,6 +81,9 @@ func openEnd(path string) int {
 	if i := strings.Index(path, "$("); i >= 0 && (end < 0 || i < end) {
 		end = i
 	}
+	if !strings.Contains(path, "~") { // spares most paths the pattern
+		return end
+	}
 	if m := shortName.FindStringIndex(path); m != nil && (end < 0 || m[0] < end) {
 		end = m[0]
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1"
 
+	"github.com/pipeguard/pipeguard/test/bench/benchfmt"
 	"github.com/pipeguard/pipeguard/test/bench/program"
 )
 
@@ -38,7 +39,11 @@ func (s *stage) start(ctx context.Context, out io.Writer) error {
 	for _, name := range []string{"bare server, 1 pipe", "proxy, all pipes"} {
 		times := began[name]
 		slices.Sort(times)
-		_, _ = fmt.Fprintf(out, "| %s | %s | %s |\n", name, times[len(times)/2].Round(time.Millisecond/10), times[len(times)-1].Round(time.Millisecond/10))
+		median := times[len(times)/2]
+		_, _ = fmt.Fprintf(out, "| %s | %s | %s |\n", name, median.Round(time.Millisecond/10), times[len(times)-1].Round(time.Millisecond/10))
+		if err := benchfmt.Append(s.lines, "test/bench/node", []string{"Start", name}, s.starts, benchfmt.Figure{Value: float64(median), Unit: "ns/op"}); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -4,7 +4,7 @@
 // decodes the uid and says yes, and, if it is there, beside Gatekeeper with one constraint in Rego. It starts them all, sends each the same reviews, as the API server
 // sent them once, over TLS and HTTP/1.1, as API servers do, and prints a table in Markdown.
 //
-//	go run ./test/bench/review [-quick] [-only TEXT] [-webhook FILE] [-before FILE] [-gatekeeper FILE] [-table FILE]
+//	go run ./test/bench/review [-quick] [-only TEXT] [-webhook FILE] [-before FILE] [-gatekeeper FILE] [-turns N] [-table FILE] [-benchmarks FILE]
 //
 // "make dist/tools/gatekeeper" builds Gatekeeper.
 //

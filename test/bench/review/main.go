@@ -31,6 +31,8 @@ func main() {
 	flag.StringVar(&o.before, "before", "", "`file` of another webhook to measure beside it")
 	flag.StringVar(&o.gatekeeper, "gatekeeper", "", "`file` of Gatekeeper, which needs the programs of test/tools/build api")
 	flag.StringVar(&o.only, "only", "", "measure only the rows that have this `text`: plain, driver, never seen, refused")
+	flag.IntVar(&o.turns, "turns", 7, "how often each server has its turn of a second, in each row")
+	flag.StringVar(&o.lines, "benchmarks", "", "`file` to which each row of Pipeguard is also appended as a line of go test -bench, for benchstat")
 	flag.StringVar(&o.table, "table", "", "`file` for the table, in Markdown, beside standard output")
 	yes := flag.Bool("yes", false, "say yes to reviews; how this program starts the server to compare with")
 	flag.Parse()
@@ -54,7 +56,8 @@ func main() {
 type options struct {
 	quick                       bool
 	webhook, before, gatekeeper string
-	only, table                 string
+	only, table, lines          string
+	turns                       int
 }
 
 // size is how long is measured.
@@ -67,7 +70,7 @@ func (o options) size() size {
 	if o.quick {
 		return size{turns: 1, warmUp: 20, turn: 50 * time.Millisecond}
 	}
-	return size{turns: 7, warmUp: 300, turn: time.Second}
+	return size{turns: o.turns, warmUp: 300, turn: time.Second}
 }
 
 func (o options) run(ctx context.Context) (err error) {
@@ -97,5 +100,5 @@ func (o options) run(ctx context.Context) (err error) {
 	}
 	s := o.size()
 	_, _ = fmt.Fprintf(out, "%d cores, %s, %d turns of %v for each server; medians.\n\n", runtime.NumCPU(), runtime.Version(), s.turns, s.turn)
-	return measure(ctx, servers, s, o.only, out)
+	return o.measure(ctx, servers, s, out)
 }

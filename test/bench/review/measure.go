@@ -18,6 +18,7 @@ import (
 
 	admissionv1 "k8s.io/api/admission/v1"
 
+	"github.com/pipeguard/pipeguard/test/bench/benchfmt"
 	"github.com/pipeguard/pipeguard/test/bench/process"
 )
 
@@ -102,7 +103,7 @@ func median(of []float64) float64 {
 }
 
 // measure prints a row for each sample, concurrency and server.
-func measure(ctx context.Context, all servers, s size, only string, out io.Writer) error {
+func (o options) measure(ctx context.Context, all servers, s size, out io.Writer) error {
 	list, err := samples()
 	if err != nil {
 		return err
@@ -110,7 +111,7 @@ func measure(ctx context.Context, all servers, s size, only string, out io.Write
 	_, _ = fmt.Fprint(out, "| review | bytes | at once | server | CPU | to the yes-sayer's | to Gatekeeper's | reviews a second | of the yes-sayer's |\n|---|--:|--:|---|--:|--:|--:|--:|--:|\n")
 	for i := range list {
 		of := &list[i]
-		if !strings.Contains(of.name, only) {
+		if !strings.Contains(of.name, o.only) {
 			continue
 		}
 		for _, workers := range []int{1, 16} {
@@ -127,13 +128,15 @@ func measure(ctx context.Context, all servers, s size, only string, out io.Write
 					}
 				}
 			}
-			write(out, all, found, of, workers)
+			if err := o.write(out, all, found, of, workers); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
 }
 
-func write(out io.Writer, all servers, found []figures, of *sample, workers int) {
+func (o options) write(out io.Writer, all servers, found []figures, of *sample, workers int) error {
 	ratio := func(figure func(figures) []float64, mine int, to string) string {
 		i := slices.IndexFunc(all, func(s *server) bool { return s.name == to })
 		if i < 0 || all[mine].name == to {
@@ -145,5 +148,15 @@ func write(out io.Writer, all servers, found []figures, of *sample, workers int)
 	for i, s := range all {
 		_, _ = fmt.Fprintf(out, "| %s | %d | %d | %s | %.0f µs | %s | %s | %.0f | %s |\n", of.name, len(of.text), workers, s.name,
 			median(found[i].cpu), ratio(cpu, i, yesSayer), ratio(cpu, i, gatekeeper), median(found[i].rates), ratio(rates, i, yesSayer))
+		if s.name != pipeguard {
+			continue
+		}
+		name := []string{"Review", of.name, fmt.Sprintf("callers=%d", workers)}
+		of := median(found[i].cpu) / median(found[slices.IndexFunc(all, func(s *server) bool { return s.name == yesSayer })].cpu)
+		if err := benchfmt.Append(o.lines, "test/bench/review", name, len(found[i].cpu),
+			benchfmt.Figure{Value: 1e3 * median(found[i].cpu), Unit: "cpu-ns/op"}, benchfmt.Figure{Value: of, Unit: "of-yes-sayer"}); err != nil {
+			return err
+		}
 	}
+	return nil
 }
