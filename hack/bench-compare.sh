@@ -70,7 +70,7 @@ if [[ ${#programs[@]} != 0 ]]; then
 	go build -o "$out/" ./test/bench/node ./test/bench/review ./test/bench/reading
 	echo "writing a log to read"
 	mkdir "$out/log"
-	PIPEGUARD_LONG_LOG=100000000 PIPEGUARD_LONG_DIR=$out/log go test -count 1 -run '^TestReadingALongLogTakesBoundedMemory$' ./test/audit >/dev/null
+	PIPEGUARD_LONG_LOG=100000000 PIPEGUARD_LONG_DIR=$out/log go test -count 1 -timeout 20m -run '^TestReadingALongLogTakesBoundedMemory$' ./test/audit >/dev/null
 fi
 
 # measure runs the benchmarks that $1 names once for the tree in $2, in the directories of package $3.
