@@ -92,7 +92,9 @@ func execute(ctx context.Context, exe string, c command) (r run, err error) {
 		return r, fmt.Errorf("%s: %w: %.500s", c.name, err, said.String())
 	}
 	r.cpu = cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
-	r.most = cmd.ProcessState.SysUsage().(*syscall.Rusage).Maxrss << 10
+	if used, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage); ok {
+		r.most = used.Maxrss << 10
+	}
 	copy(r.printed[:], out.Sum(nil))
 	return r, nil
 }
