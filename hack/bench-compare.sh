@@ -32,6 +32,7 @@ while [[ ${1-} == -* ]]; do
 done
 : "${BENCHSTAT_VERSION:?run make bench-compare}"
 [[ $rounds =~ ^[1-9][0-9]*$ ]] || { echo "bench-compare: -rounds is a number of 1 or more, not $rounds" >&2; exit 2; }
+((rounds >= 4)) || echo "bench-compare: fewer than 4 rounds show that everything runs; no change can be told from noise" >&2
 if [[ -z $base ]]; then
 	base=HEAD
 	[[ -n $(git status --porcelain) ]] || base=HEAD^
