@@ -17,7 +17,7 @@ func TestWhatIsADriveOrAShareIsFoundByItsName(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // a test
 	pick := func(of []string) string { return of[r.IntN(len(of))] }
 	drives, shared, missed := 0, 0, map[string]string{}
-	for range 50_000 {
+	for range 200_000 {
 		path := pick(beginnings) + pick(between) + pick(between) + pick(between) + pick(ends)
 		if r.IntN(3) == 0 {
 			path = strings.ToUpper(path)
@@ -38,7 +38,7 @@ func TestWhatIsADriveOrAShareIsFoundByItsName(t *testing.T) {
 			missed[path] = name.Canonical
 		}
 	}
-	if drives < 2_500 || shared < 2_500 {
+	if drives < 10_000 || shared < 10_000 {
 		t.Errorf("only %d drives and %d shares", drives, shared)
 	}
 	for path, name := range missed {
